@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The one InteractiveShell of the process. */
+
+#include "daemon/python/py.h"
+
+/*
+ * Builds the shell: IPython's own configuration is not loaded unless settings name a profile, no
+ * history database unless settings ask, no colours, no banner, no atexit output. Preloads and aliases
+ * are namespace.c's. -1 with an exception.
+ */
+int ipshell_new(void);
+
+/* The shell, borrowed; NULL before ipshell_new(). */
+PyObject *ipshell_get(void);
+
+/* Its user namespace, a dict, borrowed. */
+PyObject *ipshell_namespace(void);
+
+/* IPython.__version__, borrowed UTF-8. */
+const char *ipshell_ipython_version(void);
+
+/* The directory IPython's package lies in, with a slash at its end: frames from there are not user code. */
+const char *ipshell_package_directory(void);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Handlers of the stable tools, one row each; a name without a row is a registered tool's. The worker
+ * finds the row, decodes the arguments and calls it.
+ */
+
+#include "daemon/shell.h"
+#include "daemon/python/py.h"
+
+/* One tools/call while it runs. */
+struct tool_run {
+	const struct shell_call *call;
+	PyObject *arguments; /* dict, borrowed */
+	struct answer *answer;
+};
+
+/*
+ * Runs a tool and fills run->answer whole (every member of the contract, in its order; execute leaves
+ * stdout, stderr and truncated to the event half and sets answer->cuts). User code's exceptions end up
+ * in the answer. Returns 0, or -1 with an exception that is not user code's (memory): the worker makes
+ * an error of it.
+ */
+typedef int tool_handler(struct tool_run *run);
+
+tool_handler execute_run;         /* execute.c */
+tool_handler callfn_run;          /* callfn.c */
+tool_handler discover_list;       /* discover.c */
+tool_handler discover_search;
+tool_handler discover_inspect;
+tool_handler namespace_remove;    /* namespace.c */
+tool_handler namespace_reset;
+tool_handler namespace_reload;
+tool_handler dyntool_register;    /* dyntool.c */
+tool_handler dyntool_unregister;
+tool_handler dyntool_run;         /* a registered tool's call, named by call->tool */
+
+/* The handler of a tool's name; dyntool_run when it is no stable tool's. */
+tool_handler *toolbox_find(const char *name);
+
+/*
+ * Arguments, checked alike for all tools; an argument that arrives as JSON text in a string is taken
+ * as what it says where the kind wants no string.
+ */
+enum arg_kind { ARG_STRING, ARG_STRING_OR_NULL, ARG_BOOL, ARG_INTEGER, ARG_NUMBER, ARG_OBJECT,
+	ARG_ARRAY };
+
+struct arg {
+	const char *name;
+	enum arg_kind kind;
+	bool is_required;
+};
+
+/*
+ * Checks `arguments` against `args` (ends with an empty row) and fills `values`, one new reference
+ * (NULL: absent) for each row. Returns 0; 1 and a complaint in *ret_message (owned by the caller) that
+ * names the argument and the rule; -1 with an exception.
+ */
+int toolbox_arguments(PyObject *arguments, const struct arg *args, PyObject **values,
+	char **ret_message);

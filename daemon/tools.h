@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The ten stable tools, one row each: name, words, schemas, hints, and the empty form of its answer.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/answer.h"
+
+struct stable_tool {
+	const char *name;
+	const char *title;
+	const char *description;         /* profile full */
+	const char *compact_description; /* profiles compact; NULL: not offered there */
+	const char *text_description;    /* profile text; NULL: not offered there */
+	const char *input_schema;        /* JSON text, profile full */
+	const char *compact_schema;
+	const char *text_schema;
+	const char *output_schema; /* JSON text, NULL: none */
+	const char *annotations;   /* JSON text of the hints */
+	const char *meta;          /* JSON text of _meta, NULL: none */
+	const char *empty_answer;  /* members of a failed answer before `error`, as JSON members */
+	bool has_timeout;          /* takes timeout and progress_interval */
+	bool keeps_output;         /* execute: stdout and stderr belong to its answer */
+	bool holds_for_list;       /* answer waits until the session has listed again */
+};
+
+/* Ends with a row whose name is NULL; order is that of tools/list. */
+extern const struct stable_tool stable_tools[];
+
+/* NULL when there is no such stable tool. */
+const struct stable_tool *tools_find(const char *name);
+
+/*
+ * An answer in the tool's own shape that holds only an error: what the daemon says of a call that
+ * never ran. `tool` NULL: a registered tool (call_function's shape, with `name`). NULL when memory
+ * is short.
+ */
+struct answer *tools_error_answer(const struct stable_tool *tool, const char *name,
+	enum profile profile, const struct answer_error *error);
