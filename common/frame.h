@@ -6,6 +6,7 @@
  * too, so that the size limit lives here alone.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct frame {
@@ -13,6 +14,7 @@ struct frame {
 	size_t start, end, cap; /* unread bytes lie in [start, end) */
 	size_t scanned;         /* bytes after start known to hold no newline */
 	size_t max_line;        /* longest line, in bytes, newline excluded */
+	bool is_skipping;       /* the rest of an overlong line is being dropped */
 };
 
 #define FRAME_NULL { 0 }

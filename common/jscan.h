@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A piece of the text; `at` is NULL when there is none. Valid as long as the text. */
 struct jspan {
@@ -67,6 +68,9 @@ bool jspan_is_integer(struct jspan s);
 
 /* True when the span is a string equal to `text`, escapes undone. */
 bool jspan_equals(struct jspan s, const char *text);
+
+/* A hash of the string, escapes undone: equal strings have equal ones however they are spelled. Not 0. */
+uint64_t jspan_hash(struct jspan s);
 
 /* The decoded string, NUL-terminated, owned by the caller; NULL when it is no string or memory is
  * short. `ret_len` (may be NULL) counts bytes: the string may hold NULs. */
