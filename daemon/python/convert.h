@@ -9,6 +9,7 @@
 enum convert_result {
 	CONVERT_OK,
 	CONVERT_NOT_JSON,    /* no JSON form: NaN, an infinity, a non-string key, another object */
+	CONVERT_TOO_LARGE,   /* the text would exceed MAX_REPLY_BYTES; the rest was not looked at */
 	CONVERT_INTERRUPTED, /* KeyboardInterrupt is set: the call is being interrupted */
 	CONVERT_NO_MEMORY,
 };
@@ -19,24 +20,37 @@ struct convert_flags {
 	bool has_wide_integer; /* beyond +-(2^53 - 1) */
 };
 
+/* Keeps references to what conversions need of Python's library. -1 with an exception. */
+int convert_init(void);
+
 /*
  * Appends the JSON text of `value` by the contract's table (call_function, "Value -> JSON"). Exceptions
- * of user code met on the way count as CONVERT_NOT_JSON and are cleared. Flags may be NULL.
+ * of user code met on the way count as CONVERT_NOT_JSON and are cleared. Anything but CONVERT_OK leaves
+ * `b` as it was. Flags may be NULL; they are only ever set, never cleared.
  */
 enum convert_result convert_to_json(PyObject *value, struct buf *b, struct convert_flags *flags);
 
 /*
- * The value of JSON text: integers of any size exact, duplicates impossible (checked before). New
- * reference, NULL with ValueError.
+ * The value of JSON text that jscan_check() passed: integers of any size exact. New reference, NULL
+ * with an exception.
  */
 PyObject *convert_from_json(const char *text, size_t len);
 
 /*
- * repr(value) as bounded UTF-8 by max_repr_chars, with "repr failed: TYPE" as the fallback when it
- * raises anything. Owned, NULL only when memory is short or the call is interrupted
- * (KeyboardInterrupt set). An integer too long to print names its bits. *ret_cut may be NULL.
+ * repr(value), for an integer too long to print one that names its bits. New str, NULL with the
+ * exception that user code raised.
+ */
+PyObject *convert_repr_str(PyObject *value);
+
+/*
+ * The same as bounded UTF-8, with "repr failed: TYPE" as the fallback when it raises anything. Owned,
+ * NULL only when memory is short or the call is interrupted (an exception is set either way).
+ * *ret_cut may be NULL.
  */
 char *convert_repr(PyObject *value, size_t limit, bool *ret_cut);
 
-/* str of `text` as JSON string appended to `b`, bounded by `limit`; 0 or -1 with an exception. */
+/*
+ * Appends the str `text` as a JSON string, cut to `limit` code points with … as the last.
+ * *ret_cut (may be NULL) tells whether it was. 0, or -1 with an exception.
+ */
 int convert_add_str(struct buf *b, PyObject *text, size_t limit, bool *ret_cut);

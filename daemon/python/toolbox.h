@@ -12,7 +12,7 @@
 /* One tools/call while it runs. */
 struct tool_run {
 	const struct shell_call *call;
-	PyObject *arguments; /* dict, borrowed */
+	PyObject *arguments; /* dict, borrowed; no user code ever sees it */
 	struct answer *answer;
 };
 
@@ -36,6 +36,12 @@ tool_handler dyntool_register;    /* dyntool.c */
 tool_handler dyntool_unregister;
 tool_handler dyntool_run;         /* a registered tool's call, named by call->tool */
 
+/*
+ * Readies what the handlers need: names, and references to Python's own library that user code cannot
+ * rebind. Once, after ipshell_new() and before any user code. -1 with an exception.
+ */
+int toolbox_init(void);
+
 /* The handler of a tool's name; dyntool_run when it is no stable tool's. */
 tool_handler *toolbox_find(const char *name);
 
@@ -50,12 +56,29 @@ struct arg {
 	const char *name;
 	enum arg_kind kind;
 	bool is_required;
+	const char *code; /* error code when it is missing or mistyped; NULL: invalid_arguments */
 };
 
 /*
- * Checks `arguments` against `args` (ends with an empty row) and fills `values`, one new reference
- * (NULL: absent) for each row. Returns 0; 1 and a complaint in *ret_message (owned by the caller) that
+ * Checks run->arguments against `args` (ends with an empty row) and fills `values`, one reference for
+ * each row (NULL: absent), borrowed from run->arguments. Returns 0; 1 and an error in *ret_error that
  * names the argument and the rule; -1 with an exception.
  */
-int toolbox_arguments(PyObject *arguments, const struct arg *args, PyObject **values,
-	char **ret_message);
+int toolbox_arguments(struct tool_run *run, const struct arg *args, PyObject **values,
+	struct answer_error *ret_error);
+
+/*
+ * Makes an error of the raised exception and clears it, as pyerr_take() does; but when the call was
+ * interrupted by its deadline it is `timeout`, whatever was raised.
+ */
+void toolbox_take_error(struct tool_run *run, const char *code, struct answer_error *ret_error);
+
+/* Fills `ret_error` with a code and a message (printf). */
+void toolbox_refuse(struct answer_error *ret_error, const char *code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * True when the deadline interrupted the call, also when user code swallowed the interrupt; then
+ * *ret_error is `timeout`. Handlers that run user code ask before they call it a success.
+ */
+bool toolbox_timed_out(struct tool_run *run, struct answer_error *ret_error);
