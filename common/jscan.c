@@ -144,7 +144,7 @@ static int hex4(const char *s, size_t len) {
 	if (len < 4)
 		return -1;
 	for (int i = 0; i < 4; i++) {
-		int c = is_digit(s[i]) ? s[i] : s[i] | 0x20;
+		int c = s[i] >= 'A' && s[i] <= 'F' ? s[i] | 0x20 : s[i];
 		const char *digit = memchr(digits, c, sizeof(digits) - 1);
 
 		if (!digit)

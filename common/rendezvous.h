@@ -14,7 +14,9 @@ struct rendezvous {
 	char *directory; /* 0700, ours, no symlink */
 	char *name;      /* of the namespace */
 	char *socket;    /* path of the listening socket, fits sun_path */
-	char *lock;      /* path of the lock file beside it */
+	char *lock;      /* path of the lock file beside it: who binds */
+	char *start;     /* path of another one: who starts a daemon */
+	char *log;       /* path of the log of a daemon that a client started */
 };
 
 #define RENDEZVOUS_NULL { 0 }
@@ -37,22 +39,30 @@ int rendezvous_init(struct rendezvous *r, const char *name, const char *socket_p
 bool rendezvous_check_name(const char *name, char **ret_message);
 
 /*
- * Connects to the socket and checks that the peer has our uid. Returns a non-blocking, close-on-exec
- * descriptor, or a negative errno: -ENOENT and -ECONNREFUSED mean that nobody listens, -EPERM that the
- * listener or the socket file belongs to another user.
+ * Connects to the socket and checks that the peer has our uid. Never waits. Returns a non-blocking,
+ * close-on-exec descriptor, or a negative errno: -ENOENT and -ECONNREFUSED mean that nobody listens,
+ * -EAGAIN that somebody does but accepts nobody just now, -EPERM that the listener or the socket file
+ * belongs to another user.
  */
 int rendezvous_connect(const struct rendezvous *r);
 
 /*
- * Takes the lock, waiting at most `timeout_ms` (0: not at all). Returns its descriptor, closing which
+ * Two locks, so that nobody waits for a lock while holding what its holder waits for. A client takes
+ * the start lock, starts a daemon, and holds it until the daemon listens; the daemon takes the bind
+ * lock (r->lock) for the moment of rendezvous_listen(). A daemon never takes the start lock and a
+ * client never the bind lock.
+ *
+ * rendezvous_lock() takes the bind lock, waiting at most `timeout_ms` (0: not at all);
+ * rendezvous_lock_start() the start lock, without waiting. Both return its descriptor, closing which
  * releases it, or -EAGAIN when it stays taken, or another negative errno.
  */
 int rendezvous_lock(const struct rendezvous *r, int timeout_ms);
+int rendezvous_lock_start(const struct rendezvous *r);
 
 /*
  * Binds and listens with mode 0600 from the first moment, replacing a stale socket, never a live one
- * (-EADDRINUSE). The caller holds the lock. Returns the listening descriptor, non-blocking and
- * close-on-exec, or a negative errno.
+ * (-EADDRINUSE), nor a file that is no socket (-ENOTSOCK) or another user's (-EPERM). The caller holds
+ * the bind lock. Returns the listening descriptor, non-blocking and close-on-exec, or a negative errno.
  */
 int rendezvous_listen(const struct rendezvous *r);
 
