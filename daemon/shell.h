@@ -135,7 +135,7 @@ struct shell_ops {
 	 */
 	bool (*interrupt)(uint64_t id, enum shell_reason reason, unsigned again);
 
-	/* Asks run() to end after the call that runs. Any thread. */
+	/* Asks run() to end after the call that runs; may come before run() has begun. Any thread. */
 	void (*stop)(void);
 };
 
