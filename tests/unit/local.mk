@@ -1,1 +1,40 @@
 # SPDX-License-Identifier: MIT
+
+check_PROGRAMS += tests/unit/test-config tests/unit/test-requirement
+TESTS += tests/unit/test-config tests/unit/test-requirement tests/unit/test-requirement-reference.py
+EXTRA_DIST += tests/unit/test-requirement-reference.py
+tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/lib/check.h daemon/config.c daemon/marker.c \
+	daemon/requirement.c daemon/setting.c daemon/specifier.c
+tests_unit_test_config_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_config_LDADD = libborder.la libcommon.la $(JANSSON_LIBS)
+tests_unit_test_requirement_SOURCES = tests/unit/test-requirement.c tests/lib/check.h daemon/marker.c \
+	daemon/requirement.c daemon/specifier.c
+tests_unit_test_requirement_LDADD = libcommon.la
+
+# common/
+check_PROGRAMS += \
+	tests/unit/test-buf \
+	tests/unit/test-frame \
+	tests/unit/test-jscan \
+	tests/unit/test-project \
+	tests/unit/test-rendezvous \
+	tests/unit/test-utf8
+TESTS += \
+	tests/unit/test-buf \
+	tests/unit/test-frame \
+	tests/unit/test-jscan \
+	tests/unit/test-project \
+	tests/unit/test-rendezvous \
+	tests/unit/test-utf8
+tests_unit_test_buf_SOURCES = tests/unit/test-buf.c tests/lib/check.h
+tests_unit_test_buf_LDADD = libcommon.la
+tests_unit_test_frame_SOURCES = tests/unit/test-frame.c tests/lib/check.h
+tests_unit_test_frame_LDADD = libcommon.la
+tests_unit_test_jscan_SOURCES = tests/unit/test-jscan.c tests/lib/check.h
+tests_unit_test_jscan_LDADD = libcommon.la
+tests_unit_test_project_SOURCES = tests/unit/test-project.c tests/lib/check.h
+tests_unit_test_project_LDADD = libcommon.la
+tests_unit_test_rendezvous_SOURCES = tests/unit/test-rendezvous.c tests/lib/check.h
+tests_unit_test_rendezvous_LDADD = libcommon.la
+tests_unit_test_utf8_SOURCES = tests/unit/test-utf8.c tests/lib/check.h
+tests_unit_test_utf8_LDADD = libcommon.la
