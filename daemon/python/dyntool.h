@@ -5,6 +5,9 @@
 
 #include "daemon/python/py.h"
 
+/* Once, from toolbox_init(). -1 with an exception. */
+int dyntool_init(void);
+
 /*
  * Checks each registration against its live binding and publishes a new catalog when something
  * changed. The worker calls it after every operation, before the reply. Cheap: at most 50 us with 100

@@ -68,6 +68,12 @@ int toolbox_arguments(struct tool_run *run, const struct arg *args, PyObject **v
 	struct answer_error *ret_error);
 
 /*
+ * The value of JSON text in a str. New reference; NULL without an exception when it is no JSON, else
+ * with one.
+ */
+PyObject *toolbox_decode(PyObject *string);
+
+/*
  * Makes an error of the raised exception and clears it, as pyerr_take() does; but when the call was
  * interrupted by its deadline it is `timeout`, whatever was raised.
  */
@@ -76,6 +82,9 @@ void toolbox_take_error(struct tool_run *run, const char *code, struct answer_er
 /* Fills `ret_error` with a code and a message (printf). */
 void toolbox_refuse(struct answer_error *ret_error, const char *code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Fills `ret_error` with name_not_found for that name. */
+void toolbox_refuse_name(struct answer_error *ret_error, PyObject *name);
 
 /*
  * True when the deadline interrupted the call, also when user code swallowed the interrupt; then
