@@ -87,6 +87,19 @@ void buf_addf(struct buf *b, const char *format, ...) {
 	va_end(args);
 }
 
+void buf_add_number(struct buf *b, double value) {
+	unsigned long thousandths = (unsigned long)((value < 0 ? -value : value) * 1000 + 0.5);
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%s%lu.%03lu", value < 0 ? "-" : "", thousandths / 1000,
+		thousandths % 1000);
+
+	while (text[len - 1] == '0')
+		len--;
+	if (text[len - 1] == '.')
+		len--;
+	buf_add(b, text, (size_t)len);
+}
+
 /* Bytes that stand for themselves in a JSON string and need no look at their neighbours. */
 static bool is_plain(unsigned char c) {
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';

@@ -31,6 +31,12 @@ void buf_add_char(struct buf *b, char c);
 void buf_addf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
+ * Appends a number with at most three decimals, the same whatever the locale: user code may set one that
+ * makes printf() write "1,5". `value` must be finite and within the range of a long.
+ */
+void buf_add_number(struct buf *b, double value);
+
+/*
  * Makes room for `len` more bytes and returns where they go, NULL when memory is short. The caller
  * writes there and adds what it wrote to b->len.
  */

@@ -21,6 +21,12 @@ static struct {
 	int is_terminal;
 } log_state = { .fd = STDERR_FILENO, .program = "ipython-mcp", .level = LOG_LEVEL_INFO };
 
+static _Thread_local int log_has_left;
+
+void log_leave(void) {
+	log_has_left = 1;
+}
+
 void log_init(int fd, const char *program, enum log_level level) {
 	log_state.fd = fd;
 	log_state.program = program;
@@ -34,7 +40,7 @@ void log_write(enum log_level level, const char *format, ...) {
 	int len;
 	va_list args;
 
-	if (level > log_state.level)
+	if (level > log_state.level || log_has_left)
 		return;
 
 	len = log_state.is_terminal ? snprintf(line, sizeof(line), "%s: ", log_state.program)

@@ -24,3 +24,6 @@ void log_write(enum log_level level, const char *format, ...) __attribute__((for
 #define log_notice(...)  log_write(LOG_LEVEL_NOTICE, __VA_ARGS__)
 #define log_info(...)    log_write(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...)   log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+/* The calling thread writes no more lines: descriptors mean something else to it from now on. */
+void log_leave(void);

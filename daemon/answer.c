@@ -141,10 +141,12 @@ void answer_error_write(struct buf *b, const struct answer_error *e, enum profil
 	}
 	error_string(b, "traceback", e->traceback, is_compact);
 	error_bool(b, "retryable", e->is_retryable, is_compact);
-	if (e->retry_after_s > 0)
-		buf_addf(b, ",\"retry_after_seconds\":%.3g", e->retry_after_s);
-	else if (!is_compact)
+	if (e->retry_after_s > 0) {
+		buf_add_str(b, ",\"retry_after_seconds\":");
+		buf_add_number(b, e->retry_after_s);
+	} else if (!is_compact) {
 		buf_add_str(b, ",\"retry_after_seconds\":null");
+	}
 	error_bool(b, "message_truncated", e->message_truncated, is_compact);
 	error_bool(b, "location_truncated", e->location_truncated, is_compact);
 	error_bool(b, "traceback_truncated", e->traceback_truncated, is_compact);

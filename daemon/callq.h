@@ -32,7 +32,11 @@ bool callq_has(struct session *s, const char *id);
 /* notifications/cancelled: a waiting call leaves, a running one is interrupted; never answered then. */
 void callq_cancel(struct session *s, const char *id);
 
-/* The session has gone: its waiting calls get a second's grace, a running one goes on unread. */
+/*
+ * The session sends nothing more: its waiting calls get a second's grace, a running one goes on. Answers
+ * are still delivered while the session is found by its number. Called once, when the peer has sent its
+ * end or the connection breaks; the session may be freed at any time afterwards, so nothing may point to it.
+ */
 void callq_session_gone(struct session *s);
 
 /* From bridge.c, on the loop thread. The reply is taken. */

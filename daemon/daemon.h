@@ -35,6 +35,7 @@ struct daemon {
 	struct event_base *base;
 	struct settings settings;
 	struct rendezvous rendezvous;
+	char *fingerprint;     /* of the startup variables, a JSON object (common/fingerprint.h) */
 	char *files_directory; /* saved outputs and images; NULL when there is none */
 
 	struct listener *listener;

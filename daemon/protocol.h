@@ -2,11 +2,10 @@
 #pragma once
 
 /*
- * JSON-RPC and the choice of an era. Eras differ in their methods and in how they wrap a result; both
- * are rows and functions behind `struct era`. Nothing but protocol_dispatch() tests for the era.
+ * JSON-RPC: what a line is, and how a request is answered, whatever its era. Who handles a method is in
+ * era.h.
  */
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +13,7 @@
 #include "common/buf.h"
 #include "common/jscan.h"
 #include "daemon/daemon.h"
+#include "daemon/revision.h"
 #include "daemon/session.h"
 
 enum {
@@ -25,46 +25,22 @@ enum {
 	RPC_UNSUPPORTED_VERSION = -32022,
 };
 
-/* What one revision of the protocol has; consulted while writing. */
-struct revision {
-	const char *name; /* "2025-11-25" */
-	bool has_batches;
-	bool has_progress_message;
-	bool has_annotations;   /* on tools */
-	bool has_tool_title;    /* title, _meta and outputSchema on tools; structuredContent */
-	bool has_server_title;  /* title in serverInfo */
-	bool has_server_description;
-	bool is_modern;         /* resultType, ttlMs, cacheScope, serverInfo in _meta */
-	unsigned index;         /* place in the table, oldest first: for caches by revision */
-};
+struct batch;
 
-enum { N_REVISIONS = 5 };
-
-/* Table of all revisions, oldest first. */
-extern const struct revision revisions[N_REVISIONS];
-
-/* The row of that name; NULL for any other. */
-const struct revision *revision_find(const char *name);
-
-struct batch; /* protocol.c: answers of a 2025-03-26 batch, collected */
-
-/* How to answer one request. Moves with the request; deinit when it is dropped unanswered. */
+/*
+ * How to answer one request. Moves with the request and ends in protocol_result(), protocol_error() or
+ * protocol_drop(); reply_to_deinit() is for a daemon that ends while the request still waits.
+ */
 struct reply_to {
 	uint64_t session;
-	char *id; /* raw JSON token, NULL once answered */
+	char *id; /* JSON token, NULL once answered */
 	const struct revision *revision;
 	struct batch *batch; /* NULL: answered by a line of its own */
 };
 
-void reply_to_deinit(struct reply_to *to);
+#define REPLY_TO_NULL { 0 }
 
-/* One request being dispatched. Spans and trees live until the handler returns. */
-struct request {
-	struct session *session;
-	struct reply_to to; /* a handler that answers later takes it */
-	struct jspan params_text; /* raw, surrogates mended; JSPAN_NULL when absent */
-	json_t *params;           /* the same as a tree, wide numbers flattened to 0; NULL when absent */
-};
+void reply_to_deinit(struct reply_to *to);
 
 /*
  * Answers with a result. `members` are the members of the result object as JSON text without the
@@ -82,10 +58,14 @@ void protocol_drop(struct daemon *d, struct reply_to *to);
 
 /*
  * notifications/progress for a request still in flight. `token` is the raw JSON token, `progress`
- * must exceed the last one sent (the caller's duty); `message` may be NULL.
+ * must exceed the last one sent (the caller's duty); `message` may be NULL. Left out while the client
+ * does not read what it has.
  */
 void protocol_progress(struct daemon *d, const struct reply_to *to, const char *token,
 	double progress, const char *message, size_t message_len);
+
+/* Sends a notification; `params` is the JSON text of an object, NULL: none. */
+void protocol_notify(struct session *s, const char *method, const char *params);
 
 /* Handles one line of a session: called by session.c. `line` is writable, `len` bytes. */
 void protocol_dispatch(struct session *s, char *line, size_t len);
@@ -93,23 +73,18 @@ void protocol_dispatch(struct session *s, char *line, size_t len);
 /* A line exceeded MAX_MESSAGE_BYTES; `head` are its first bytes, for its id. */
 void protocol_refuse_too_long(struct session *s, const char *head, size_t len);
 
-/* The session is gone: frees its listens and batches. */
+/* Handles one message: a whole line, or an element of a batch, which then collects the answer. */
+void protocol_message(struct session *s, struct jspan message, struct batch *batch);
+
+/* Answers what is no request: an error without an id, or with the one that could be made out. */
+void protocol_refuse(struct session *s, struct batch *batch, struct jspan id, int code,
+	const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/*
+ * An id as it is kept and sent back, owned by the caller: the token itself, a string in one spelling, so
+ * that equal ids are equal texts. NULL when it is none, takes more than 1,024 bytes, or memory is short.
+ */
+char *protocol_id(struct jspan token);
+
+/* The session is gone: frees its listens. */
 void protocol_session_gone(struct session *s);
-
-/* Appends `,"_meta":…` etc. that a server says of itself in a modern result; see era-modern.c. */
-
-/* A row of a method table; tables end with an empty row. */
-struct method {
-	const char *name;
-	void (*run)(struct request *r);
-	bool is_notification;
-};
-
-struct era {
-	const char *name;
-	const struct method *methods;
-	/* Appends the members that every result of this era carries, each with a comma before it. */
-	void (*add_result_members)(struct buf *b);
-};
-
-extern const struct era era_legacy, era_modern, era_admin;

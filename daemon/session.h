@@ -19,8 +19,9 @@ struct revision;
 /* An open subscriptions/listen request. */
 struct listen {
 	struct listen *next;
-	char *id; /* raw JSON token */
+	char *id; /* JSON token */
 	bool wants_tools;
+	uint64_t told_at; /* as struct session's */
 };
 
 struct session {
@@ -31,12 +32,13 @@ struct session {
 	pid_t peer_pid;
 
 	/* Protocol (protocol.c, era-*.c). */
+	bool has_spoken;                        /* a message came: too late for an attach line */
 	const struct revision *legacy_revision; /* set by initialize */
 	bool is_initialized;                    /* notifications/initialized came */
 	struct listen *listens;
 	size_t n_listens;
 
-	/* Attach line (protocol.c); before it: the daemon's profile, no directory. */
+	/* Attach line (attach.c); before it: the daemon's profile, no directory. */
 	bool is_attached;
 	enum profile profile;
 	char *cwd;
@@ -48,8 +50,12 @@ struct session {
 	uint64_t own_cells;     /* not counted as others' */
 	bool has_notice_pending_resume;  /* say "the namespace is new" in the next answer */
 	bool has_notice_pending_version; /* say that versions differ in the next answer */
-	uint64_t list_revision; /* catalog revision that this session last listed (notify.c) */
-	bool did_list_after_change;
+
+	/* Changes of the list (notify.c). */
+	uint64_t told_at;       /* session_queued() when it was last told of a change */
+	uint64_t told_revision; /* of the catalog, that it was last told of; 0: never told */
+	uint64_t list_revision; /* of the catalog, when it last listed */
+	bool lists_no_more;     /* was told and did not list until the next change */
 
 	/* session.c's own. */
 	void *priv;
@@ -74,6 +80,20 @@ struct session *session_first(struct daemon *d);
  * backlog exceeds the bound.
  */
 void session_send(struct session *s, struct buf *line);
+
+/* Bytes queued for the session so far, and whether all of the first `mark` have left us. */
+uint64_t session_queued(const struct session *s);
+bool session_has_written(const struct session *s, uint64_t mark);
+
+/* True while the peer reads so little that what can be left out should be. */
+bool session_is_congested(const struct session *s);
+
+/*
+ * A request was taken, or has been answered or dropped. A session whose peer has sent its end lives, for
+ * a second at most, until none is left.
+ */
+void session_begin_request(struct session *s);
+void session_end_request(struct session *s);
 
 /* Ends the session on the loop's next turn; what is queued is written first when `flush`. */
 void session_close(struct session *s, bool flush);
