@@ -22,7 +22,7 @@ struct stable_tool {
 	const char *output_schema; /* JSON text, NULL: none */
 	const char *annotations;   /* JSON text of the hints */
 	const char *meta;          /* JSON text of _meta, NULL: none */
-	const char *empty_answer;  /* members of a failed answer before `error`, as JSON members */
+	const char *const *empty;  /* members of a failed answer before `error`: name, JSON, …, NULL */
 	bool has_timeout;          /* takes timeout and progress_interval */
 	bool keeps_output;         /* execute: stdout and stderr belong to its answer */
 	bool holds_for_list;       /* answer waits until the session has listed again */
@@ -36,8 +36,9 @@ const struct stable_tool *tools_find(const char *name);
 
 /*
  * An answer in the tool's own shape that holds only an error: what the daemon says of a call that
- * never ran. `tool` NULL: a registered tool (call_function's shape, with `name`). NULL when memory
- * is short.
+ * never ran. `tool` NULL: a registered tool (call_function's shape). `name` is what the shape's `name`
+ * says, if it has one: of the registered tool, or the one that was asked for; NULL: not known. NULL when
+ * memory is short.
  */
 struct answer *tools_error_answer(const struct stable_tool *tool, const char *name,
 	enum profile profile, const struct answer_error *error);
