@@ -161,7 +161,7 @@ static int begin(struct tool_run *run, PyObject *name, bool is_ok, bool *ret_cut
 	if (name)
 		return convert_add_str(answer_member(run->answer, "name", false), name,
 			half.settings->max_text_chars, ret_cut);
-	answer_add_literal(run->answer, "name", "null", true);
+	answer_add_literal(run->answer, "name", "\"\"", true);
 	return 0;
 }
 

@@ -76,6 +76,24 @@ bool names_is_trimmed(PyObject *name) {
 	return len > 0 && len == PyUnicode_GetLength(name);
 }
 
+PyObject *names_visible(void) {
+	borrowed PyObject *key, *value;
+	auto_py *names = PyList_New(0);
+	Py_ssize_t at = 0;
+
+	while (names && PyDict_Next(ipshell_namespace(), &at, &key, &value)) {
+		/* A str of a class of its own could run code when it is compared. */
+		const char *name = PyUnicode_CheckExact(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+
+		PyErr_Clear();
+		if (name && names_is_visible(name) && PyList_Append(names, key) < 0)
+			return NULL;
+	}
+	if (!names || PyList_Sort(names) < 0)
+		return NULL;
+	return take(names);
+}
+
 /* The attribute, or NULL without an exception when there is none. */
 static PyObject *follow(PyObject *object, PyObject *name) {
 	PyObject *value = PyObject_GetAttr(object, name);

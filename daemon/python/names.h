@@ -11,6 +11,9 @@ int names_init(void);
 /* Visible: no leading underscore, none of In Out get_ipython exit quit open. */
 bool names_is_visible(const char *name);
 
+/* The visible names of the namespace, a sorted list of str. NULL with an exception. */
+PyObject *names_visible(void);
+
 /* Protected: a leading underscore, those six, or a configured preload alias. */
 bool names_is_protected(const char *name);
 
