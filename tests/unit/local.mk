@@ -38,3 +38,11 @@ tests_unit_test_rendezvous_SOURCES = tests/unit/test-rendezvous.c tests/lib/chec
 tests_unit_test_rendezvous_LDADD = libcommon.la
 tests_unit_test_utf8_SOURCES = tests/unit/test-utf8.c tests/lib/check.h
 tests_unit_test_utf8_LDADD = libcommon.la
+
+# client/
+check_PROGRAMS += tests/unit/test-jsonedit tests/unit/test-tomledit
+TESTS += tests/unit/test-jsonedit tests/unit/test-tomledit
+tests_unit_test_jsonedit_SOURCES = tests/unit/test-jsonedit.c tests/lib/check.h client/jsonedit.c
+tests_unit_test_jsonedit_LDADD = libcommon.la
+tests_unit_test_tomledit_SOURCES = tests/unit/test-tomledit.c tests/lib/check.h client/tomledit.c
+tests_unit_test_tomledit_LDADD = libcommon.la
