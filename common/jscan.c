@@ -34,7 +34,8 @@ struct names {
 };
 
 struct scan {
-	char *text;
+	const char *text;
+	char *mend; /* the same text where surrogates are to be mended, else NULL */
 	size_t at, len;
 	unsigned depth, max_depth;
 	unsigned char is_object[MAX_DEPTH / 8 + 1];
@@ -160,7 +161,7 @@ static bool is_surrogate_pair(int high, int low) {
 
 /*
  * Steps over the escape at `at`, which is a backslash. An unpaired surrogate is mended in `mend`, the
- * same text, or refused when that is NULL. False, with *at unmoved, when it is no escape.
+ * same text, unless that is NULL. False, with *at unmoved, when it is no escape.
  */
 static bool scan_escape(const char *text, size_t len, size_t *at, char *mend) {
 	const char *s = text + *at;
@@ -184,9 +185,8 @@ static bool scan_escape(const char *text, size_t len, size_t *at, char *mend) {
 			*at += 12;
 			return true;
 		}
-		if (!mend)
-			return false;
-		memcpy(mend + *at + 2, "fffd", 4);
+		if (mend)
+			memcpy(mend + *at + 2, "fffd", 4);
 	}
 	*at += 6;
 	return true;
@@ -284,7 +284,7 @@ static enum expect after_value(const struct scan *s) {
 static enum jscan_result scan_name(struct scan *s) {
 	size_t start = s->at;
 
-	if (s->text[s->at] != '"' || !scan_string(s->text, s->len, &s->at, s->text))
+	if (s->text[s->at] != '"' || !scan_string(s->text, s->len, &s->at, s->mend))
 		return JSCAN_SYNTAX;
 	if (s->depth <= NAMED_LEVELS) {
 		struct jspan name = { s->text + start, s->at - start };
@@ -315,7 +315,7 @@ static enum jscan_result scan_value(struct scan *s, enum expect *ret_next) {
 		*ret_next = c == '{' ? EXPECT_NAME_OR_END : EXPECT_VALUE_OR_END;
 		return JSCAN_OK;
 	case '"':
-		is_value = scan_string(s->text, s->len, &s->at, s->text);
+		is_value = scan_string(s->text, s->len, &s->at, s->mend);
 		break;
 	case 't':
 		is_value = scan_word(s, "true");
@@ -371,11 +371,13 @@ static enum jscan_result scan_text(struct scan *s) {
 	}
 }
 
-enum jscan_result jscan_check(char *text, size_t len, unsigned max_depth, size_t *ret_offset) {
+static enum jscan_result check(const char *text, char *mend, size_t len, unsigned max_depth,
+	size_t *ret_offset) {
 	struct scan s;
 	enum jscan_result r;
 
 	s.text = text;
+	s.mend = mend;
 	s.at = 0;
 	s.len = len;
 	s.depth = 0;
@@ -393,20 +395,34 @@ enum jscan_result jscan_check(char *text, size_t len, unsigned max_depth, size_t
 	return r;
 }
 
+enum jscan_result jscan_check(char *text, size_t len, unsigned max_depth, size_t *ret_offset) {
+	return check(text, text, len, max_depth, ret_offset);
+}
+
+enum jscan_result jscan_look(const char *text, size_t len, unsigned max_depth) {
+	return check(text, NULL, len, max_depth, NULL);
+}
+
+/* Whether the span is a string that may be sent back as it stands. */
+static bool is_sound_string(struct jspan s) {
+	char copy[256];
+	size_t at = 0;
+
+	if (!jspan_is_string(s) || s.len > sizeof(copy))
+		return false;
+	memcpy(copy, s.at, s.len);
+	return scan_string(copy, s.len, &at, copy) && at == s.len && !memcmp(copy, s.at, s.len);
+}
+
 struct jspan jscan_recover_id(const char *text, size_t len) {
 	struct jspan object = jscan_value(text, len), name, value;
 	size_t pos = 0;
 
 	while (jscan_next_member(object, &pos, &name, &value)) {
-		size_t at = 0;
-
 		if (!jspan_equals(name, "id"))
 			continue;
 		/* A number that ends where the text does may have lost digits. */
-		if (jspan_is_integer(value) && value.at + value.len < text + len)
-			return value;
-		if (jspan_is_string(value) && scan_string(value.at, value.len, &at, NULL) &&
-			at == value.len)
+		if (jspan_is_integer(value) ? value.at + value.len < text + len : is_sound_string(value))
 			return value;
 		break;
 	}

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A piece of the text; `at` is NULL when there is none. Valid as long as the text. */
 struct jspan {
@@ -31,6 +32,9 @@ enum jscan_result {
  * (\ud800) becomes \ufffd, in as many bytes. On failure *ret_offset (may be NULL) is where, in bytes.
  */
 enum jscan_result jscan_check(char *text, size_t len, unsigned max_depth, size_t *ret_offset);
+
+/* The same check for text that goes on as it came: nothing is mended. */
+enum jscan_result jscan_look(const char *text, size_t len, unsigned max_depth);
 
 /*
  * In checked text, replaces each number that a 64-bit integer or a double may not hold by 0 and
@@ -63,6 +67,11 @@ static inline bool jspan_is_array(struct jspan s) {
 	return s.at && s.at[0] == '[';
 }
 
+/* The literal true, false or null, or a number, spelled exactly so. */
+static inline bool jspan_is_word(struct jspan s, const char *word) {
+	return s.len == strlen(word) && !memcmp(s.at, word, s.len);
+}
+
 /* An integer in JSON's sense of the id rules: digits and a sign, no fraction, no exponent. */
 bool jspan_is_integer(struct jspan s);
 
@@ -81,6 +90,6 @@ char *jspan_copy(struct jspan s);
 
 /*
  * The id of a message that could not be checked, for its refusal: scans for a top-level "id" member
- * as far as the text is readable. JSPAN_NULL when none is found.
+ * as far as the text is readable. JSPAN_NULL when there is none that can be sent back.
  */
 struct jspan jscan_recover_id(const char *text, size_t len);
