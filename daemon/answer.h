@@ -50,8 +50,8 @@ struct answer {
 	size_t n_images;
 
 	/*
-	 * Profile text only: what stands between the streams and the notices (display items, value,
-	 * or the error), without a newline at its end; may be empty.
+	 * Profile text only: what stands after the streams (display items, value, or the error),
+	 * without a newline at its end; may be empty.
 	 */
 	struct buf text;
 

@@ -9,12 +9,21 @@
 #include "daemon/protocol.h"
 #include "daemon/tools.h"
 
+/* What a tools/call came to and for whom it is written. */
+struct render {
+	const struct settings *settings;
+	const struct stable_tool *tool; /* NULL: a registered one */
+	const char *name;               /* what tools_error_answer() wants, if it comes to that */
+	enum profile profile;
+	const struct revision *revision;
+	struct answer *answer;
+	struct output_text *out, *err; /* execute's streams, NULL for all others */
+	const char *notice;            /* NULL: none */
+};
+
 /*
- * Writes `"content":[…],"structuredContent":{…},"isError":…` into `b`. `tool` NULL: a registered one.
- * `out` and `err` are execute's streams, NULL for all others: stdout, stderr, their tails and files and
- * `truncated` are written here. `notice` may be NULL. What does not fit goes in the contract's order.
- * Consumes the contents of `a` as it needs, not `a` itself.
+ * Writes `"content":[…],"structuredContent":{…},"isError":…` into `b`. For execute, stdout, stderr, their
+ * tails and files and `truncated` are written here. What does not fit into MAX_REPLY_BYTES goes in the
+ * contract's order; the answer and the streams are changed for that. The strings stay the caller's.
  */
-void render_answer(struct daemon *d, struct buf *b, const struct stable_tool *tool,
-	const char *name, enum profile profile, const struct revision *revision, struct answer *a,
-	const struct output_text *out, const struct output_text *err, const char *notice);
+void render_answer(const struct render *r, struct buf *b);

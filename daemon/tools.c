@@ -372,7 +372,7 @@ struct answer *tools_error_answer(const struct stable_tool *tool, const char *na
 	if (!a)
 		return NULL;
 	for (const char *const *m = tool ? tool->empty : call_empty; *m; m += 2) {
-		bool says_failure = !strcmp(m[0], "ok");
+		bool says_failure = !strcmp(m[0], "ok") || !strcmp(m[0], "status");
 
 		if (name && !strcmp(m[0], "name"))
 			answer_add_string(a, m[0], name, strlen(name), false);
