@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Conversations with a real daemon, and what they cannot express.
 WIRE_TESTS = \
-	tests/wire/run.py
+	tests/wire/run.py \
+	tests/wire/test-interpreters.py
 
 TESTS += $(WIRE_TESTS)
 
-EXTRA_DIST += $(WIRE_TESTS) \
+EXTRA_DIST += $(WIRE_TESTS) try check tests/setup tests/demo.py \
+	tests/requirements/ipython8.txt tests/requirements/ipython9.txt \
 	tests/lib/check.h \
 	tests/lib/conversation.py \
 	tests/lib/harness.py \
