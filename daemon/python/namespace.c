@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Namespace as a Whole
+ *
+ * remove, reset and reload. "Removed" means that the memory is free: an object that was once the value of
+ * a cell lives on in IPython's output cache, and one that met an error lives on in the frames of the
+ * last traceback, so these let go of it, too. Destructors are user code and run here. Python thread.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/python/convert.h"
+#include "daemon/python/dyntool.h"
+#include "daemon/python/half.h"
+#include "daemon/python/ipshell.h"
+#include "daemon/python/names.h"
+#include "daemon/python/namespace.h"
+#include "daemon/python/pyerr.h"
+#include "daemon/python/toolbox.h"
+
+/* Kept references: what user code does to the modules' names later does not reach us. */
+static struct {
+	PyObject *import_module;     /* importlib.import_module */
+	PyObject *reload;            /* importlib.reload */
+	PyObject *invalidate_caches; /* importlib.invalidate_caches */
+} kept;
+
+int namespace_init(void) {
+	kept.import_module = py_import_attr("importlib", "import_module");
+	kept.reload = py_import_attr("importlib", "reload");
+	kept.invalidate_caches = py_import_attr("importlib", "invalidate_caches");
+	return kept.import_module && kept.reload && kept.invalidate_caches ? 0 : -1;
+}
+
+/* True for IPython's names of earlier values: _ __ ___ _1 _2 … */
+static bool is_cache_name(PyObject *key) {
+	const char *name = PyUnicode_CheckExact(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+	size_t n_underscores;
+
+	PyErr_Clear();
+	if (!name)
+		return false;
+	n_underscores = strspn(name, "_");
+	if (!name[n_underscores])
+		return n_underscores >= 1 && n_underscores <= 3;
+	return n_underscores == 1 && !name[1 + strspn(name + 1, "0123456789")];
+}
+
+/* Keys of `dict` whose value is `object` (NULL: any), of cache names alone when asked. New list. */
+static PyObject *keys_of(PyObject *dict, PyObject *object, bool only_cache_names) {
+	auto_py *keys = PyList_New(0);
+	borrowed PyObject *key, *value;
+	Py_ssize_t at = 0;
+
+	while (keys && PyDict_Next(dict, &at, &key, &value)) {
+		if ((object && value != object) || (only_cache_names && !is_cache_name(key)))
+			continue;
+		if (PyList_Append(keys, key) < 0)
+			return NULL;
+	}
+	return take(keys);
+}
+
+/* Deletes these keys; one that a destructor deleted meanwhile does no harm. */
+static void delete_keys(PyObject *dict, PyObject *keys) {
+	for (Py_ssize_t i = 0; keys && i < PyList_Size(keys); i++)
+		if (PyDict_DelItem(dict, PyList_GetItem(keys, i)) < 0)
+			PyErr_Clear();
+	PyErr_Clear();
+}
+
+/* An attribute of the shell that is a dict; NULL without an exception when it is none. */
+static PyObject *shell_dict(const char *owner_name, const char *name) {
+	auto_py *owner = owner_name ? PyObject_GetAttrString(ipshell_get(), owner_name) : NULL;
+	PyObject *dict = owner_name && !owner
+		? NULL
+		: PyObject_GetAttrString(owner ? owner : ipshell_get(), name);
+
+	PyErr_Clear();
+	if (dict && !PyDict_Check(dict)) {
+		Py_DECREF(dict);
+		return NULL;
+	}
+	return dict;
+}
+
+/* Makes IPython's output cache forget `object` (NULL: everything). */
+static void forget_output(PyObject *object) {
+	static const char *const last_values[] = { "_", "__", "___" };
+	auto_py *hidden = shell_dict(NULL, "user_ns_hidden");
+	auto_py *output = shell_dict("history_manager", "output_hist");
+	auto_py *hook = PyObject_GetAttrString(ipshell_get(), "displayhook");
+	auto_py *empty = PyUnicode_FromString("");
+	PyObject *const dicts[] = { ipshell_namespace(), hidden };
+
+	if (output) {
+		auto_py *keys = keys_of(output, object, false);
+
+		delete_keys(output, keys);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(dicts); i++) {
+		auto_py *keys = dicts[i] ? keys_of(dicts[i], object, true) : NULL;
+
+		delete_keys(dicts[i], keys);
+	}
+	/* The hook keeps the last three for itself, and _ has to stay a name. */
+	for (size_t i = 0; hook && empty && i < ARRAY_LEN(last_values); i++) {
+		auto_py *value = PyObject_GetAttrString(hook, last_values[i]);
+
+		if (value && (!object || value == object))
+			PyObject_SetAttrString(hook, last_values[i], empty);
+		for (size_t k = 0; k < ARRAY_LEN(dicts); k++)
+			if (dicts[k] && !PyDict_GetItemString(dicts[k], last_values[i]))
+				PyDict_SetItemString(dicts[k], last_values[i], empty);
+	}
+	PyErr_Clear();
+}
+
+/* Makes Python and IPython forget the last error: its frames hold what their functions held. */
+static void forget_error(void) {
+	static const char *const last_error[] = { "last_type", "last_value", "last_traceback",
+		"last_exc" };
+	static const char *const formatter_state[] = { "tb", "etype", "value" };
+	auto_py *formatter = py_getattr_or_null(ipshell_get(), "InteractiveTB");
+
+	for (size_t i = 0; i < ARRAY_LEN(last_error); i++)
+		if (PySys_GetObject(last_error[i]))
+			PySys_SetObject(last_error[i], NULL);
+	PyObject_SetAttrString(ipshell_get(), "last_execution_result", Py_None);
+	PyErr_Clear();
+	for (size_t i = 0; formatter && i < ARRAY_LEN(formatter_state); i++) {
+		auto_py *value = py_getattr_or_null(formatter, formatter_state[i]);
+
+		if (value)
+			PyObject_SetAttrString(formatter, formatter_state[i], Py_None);
+	}
+	PyErr_Clear();
+}
+
+/*
+ * Checks that `value` is an array of strings within the limits; complains in ret_error otherwise. An
+ * empty string is a fault unless `takes_empty`.
+ */
+static bool check_strings(PyObject *value, const char *argument, const char *code, bool takes_empty,
+	struct answer_error *ret_error) {
+	size_t max_text = half.settings->max_text_chars;
+	Py_ssize_t len = PyList_Size(value);
+
+	if ((size_t)len > half.settings->max_results) {
+		toolbox_refuse(ret_error, code, "`%s` holds %zd entries; at most %zu are taken at once.",
+			argument, len, half.settings->max_results);
+		return false;
+	}
+	for (Py_ssize_t i = 0; i < len; i++) {
+		borrowed PyObject *item = PyList_GetItem(value, i);
+
+		if (!PyUnicode_Check(item) || (!takes_empty && !PyUnicode_GetLength(item))) {
+			toolbox_refuse(ret_error, code, "`%s[%zd]` must be a %sstring.", argument, i,
+				takes_empty ? "" : "non-empty ");
+			return false;
+		}
+		if ((size_t)PyUnicode_GetLength(item) > max_text) {
+			toolbox_refuse(ret_error, code, "`%s[%zd]` is longer than %zu characters.",
+				argument, i, max_text);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* A list of str as a JSON array of strings. 0 or -1 with an exception. */
+static int add_strings(struct buf *b, PyObject *strings) {
+	Py_ssize_t len = PyList_Size(strings);
+
+	buf_add_char(b, '[');
+	for (Py_ssize_t i = 0; i < len; i++) {
+		if (i)
+			buf_add_char(b, ',');
+		if (convert_add_str(b, PyList_GetItem(strings, i), half.settings->max_text_chars,
+			    NULL) < 0)
+			return -1;
+	}
+	buf_add_char(b, ']');
+	return 0;
+}
+
+/* Ends an answer that begins with `ok`. */
+static int finish(struct tool_run *run, struct answer_error *error) {
+	if (!error->code && !toolbox_timed_out(run, error)) {
+		answer_add_literal(run->answer, "error", "null", true);
+		return 0;
+	}
+	answer_add_bool(run->answer, "ok", false, false);
+	answer_set_error(run->answer, error, run->call->profile);
+	return 0;
+}
+
+/* Removes one name that is there, wherever IPython holds it, and its object from the output cache. */
+static void remove_name(PyObject *name, PyObject *object) {
+	auto_py *namespaces = PyObject_GetAttrString(ipshell_get(), "all_ns_refs");
+
+	/* IPython's list adds its hidden names and the modules of %run to ours, which must be there. */
+	for (Py_ssize_t i = 0; namespaces && PyList_Check(namespaces) && i < PyList_Size(namespaces);
+		i++) {
+		borrowed PyObject *dict = PyList_GetItem(namespaces, i);
+
+		if (PyDict_Check(dict) && PyDict_GetItemWithError(dict, name) == object)
+			PyDict_DelItem(dict, name);
+	}
+	PyErr_Clear();
+	if (PyDict_GetItemWithError(ipshell_namespace(), name) == object)
+		PyDict_DelItem(ipshell_namespace(), name);
+	PyErr_Clear();
+	forget_output(object);
+}
+
+int namespace_remove(struct tool_run *run) {
+	static const struct arg args[] = {
+		{ "names", ARG_ARRAY, true, "invalid_names" },
+		{ 0 },
+	};
+	auto_answer_error struct answer_error error = { 0 };
+	borrowed PyObject *values[ARRAY_LEN(args)];
+	auto_py *removed = PyList_New(0);
+	auto_py *refused = PyList_New(0);
+	auto_py *unknown = PyList_New(0);
+	auto_py *seen = PySet_New(NULL);
+	int r;
+
+	if (!removed || !refused || !unknown || !seen)
+		return -1;
+	r = toolbox_arguments(run, args, values, &error);
+	if (r < 0)
+		return -1;
+	if (!r && check_strings(values[0], "names", "invalid_names", false, &error)) {
+		for (Py_ssize_t i = 0; i < PyList_Size(values[0]); i++) {
+			borrowed PyObject *name = PyList_GetItem(values[0], i);
+			auto_py *bytes = py_utf8(name);
+			auto_py *object = NULL;
+			PyObject *list;
+
+			r = PySet_Contains(seen, name);
+			if (!bytes || r < 0 || PySet_Add(seen, name) < 0)
+				return -1;
+			if (r)
+				continue;
+			object = PyDict_GetItemWithError(ipshell_namespace(), name);
+			Py_XINCREF(object);
+			PyErr_Clear();
+			list = names_is_protected(PyBytes_AsString(bytes)) ? refused
+				: object                                   ? removed
+										   : unknown;
+			if (PyList_Append(list, name) < 0)
+				return -1;
+			if (list == removed)
+				remove_name(name, object);
+		}
+		if (PyList_Size(removed)) {
+			forget_error();
+			PyGC_Collect();
+		}
+	}
+
+	answer_add_bool(run->answer, "ok", !error.code, false);
+	if (add_strings(answer_member(run->answer, "removed", !PyList_Size(removed)), removed) < 0 ||
+		add_strings(answer_member(run->answer, "refused", !PyList_Size(refused)), refused) < 0 ||
+		add_strings(answer_member(run->answer, "unknown", !PyList_Size(unknown)), unknown) < 0)
+		return -1;
+	return finish(run, &error);
+}
+
+/* Imports every module that has an alias: new list, NULL with an error. */
+static PyObject *import_aliases(struct tool_run *run, struct answer_error *ret_error) {
+	size_t n;
+	const struct names_alias *aliases = names_aliases(&n);
+	auto_py *modules = PyList_New(0);
+
+	for (size_t i = 0; modules && i < n; i++) {
+		auto_py *module = PyObject_CallFunction(kept.import_module, "s", aliases[i].module);
+		auto_free char *why = NULL;
+
+		if (module && !PyList_Append(modules, module))
+			continue;
+		toolbox_take_error(run, "reset_rebind_error", ret_error);
+		why = take(ret_error->message);
+		ret_error->message = answer_message(
+			"The configured module `%s` cannot be imported any more, so nothing was removed: %s",
+			aliases[i].module, why ? why : "");
+		return NULL;
+	}
+	return take(modules);
+}
+
+/* Removes every unprotected name; what was removed goes into `removed`. 0 or -1 with an exception. */
+static int remove_all(PyObject *removed) {
+	auto_py *names = names_visible();
+
+	if (!names)
+		return -1;
+	for (Py_ssize_t i = 0; i < PyList_Size(names); i++) {
+		borrowed PyObject *name = PyList_GetItem(names, i);
+		auto_py *object = PyDict_GetItemWithError(ipshell_namespace(), name);
+
+		Py_XINCREF(object);
+		if (!object || names_is_protected(PyUnicode_AsUTF8AndSize(name, NULL)))
+			continue;
+		if (PyList_Append(removed, name) < 0)
+			return -1;
+		remove_name(name, object);
+	}
+	return 0;
+}
+
+/* IPython's own names and the configured modules, bound as they were at the start. */
+static int restore(PyObject *modules) {
+	auto_py *done = PyObject_CallMethod(ipshell_get(), "init_user_ns", NULL);
+	size_t n;
+	const struct names_alias *aliases = names_aliases(&n);
+
+	if (!done)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (PyDict_SetItemString(ipshell_namespace(), aliases[i].alias,
+			    PyList_GetItem(modules, (Py_ssize_t)i)) < 0)
+			return -1;
+	return 0;
+}
+
+/* How many cells have run: what the last one was told. */
+static int add_execution_count(struct tool_run *run) {
+	auto_py *next = PyObject_GetAttrString(ipshell_get(), "execution_count");
+	long long count = next ? PyLong_AsLongLong(next) : -1;
+
+	if (PyErr_Occurred())
+		return -1;
+	buf_addf(answer_member(run->answer, "execution_count", false), "%lld", count - 1);
+	return 0;
+}
+
+int namespace_reset(struct tool_run *run) {
+	static const struct arg args[] = { { 0 } };
+	auto_answer_error struct answer_error error = { 0 };
+	borrowed PyObject *values[ARRAY_LEN(args)];
+	auto_py *removed = PyList_New(0);
+	auto_py *modules = NULL;
+	int r;
+
+	r = removed ? toolbox_arguments(run, args, values, &error) : -1;
+	if (r < 0)
+		return -1;
+	if (!r)
+		modules = import_aliases(run, &error);
+	if (modules) {
+		auto_py *cleared = NULL;
+
+		if (remove_all(removed) < 0)
+			return -1;
+		forget_output(NULL);
+		forget_error();
+		cleared = PyObject_CallMethod(ipshell_get(), "clear_main_mod_cache", NULL);
+		PyErr_Clear();
+		dyntool_clear();
+		if (restore(modules) < 0)
+			toolbox_take_error(run, "reset_rebind_error", &error);
+		PyGC_Collect();
+	}
+
+	answer_add_bool(run->answer, "ok", !error.code, false);
+	if (add_strings(answer_member(run->answer, "removed", !PyList_Size(removed)), removed) < 0 ||
+		add_execution_count(run) < 0)
+		return -1;
+	return finish(run, &error);
+}
+
+/*
+ * Deletes the bytecode that Python cached for a module: it is told from fresh one by the source's size
+ * and time in whole seconds, so an edit right after the last load would go unseen.
+ */
+static void drop_bytecode(PyObject *module) {
+	auto_py *spec = py_getattr_or_null(module, "__spec__");
+	auto_py *origin = spec ? py_getattr_or_null(spec, "origin") : NULL;
+	auto_py *cached = origin ? py_getattr_or_null(spec, "cached") : NULL;
+	auto_py *path = NULL;
+	const char *s;
+	size_t len;
+
+	/* A module without source is its own cache. */
+	if (cached && PyUnicode_Check(cached) && PyUnicode_Check(origin) &&
+		PyUnicode_Compare(cached, origin) != 0)
+		path = PyUnicode_EncodeFSDefault(cached);
+	s = path ? PyBytes_AsString(path) : "";
+	len = strlen(s);
+	if (len > 4 && !strcmp(s + len - 4, ".pyc"))
+		unlink(s); /* not there: nothing is stale */
+	PyErr_Clear();
+}
+
+/* Loads one module anew, or for the first time. New reference, NULL with an exception. */
+static PyObject *load(PyObject *name) {
+	auto_py *module = PyImport_GetModule(name);
+	auto_py *done = NULL;
+
+	if (PyErr_Occurred())
+		return NULL;
+	if (module)
+		drop_bytecode(module);
+	done = PyObject_CallFunctionObjArgs(kept.invalidate_caches, NULL);
+	if (!done)
+		return NULL;
+	return PyObject_CallFunctionObjArgs(module ? kept.reload : kept.import_module,
+		module ? module : name, NULL);
+}
+
+/* The name that a module is bound to: its alias, else its last dotted part. */
+static const char *binding_of(const char *module) {
+	size_t n;
+	const struct names_alias *aliases = names_aliases(&n);
+	const char *dot = strrchr(module, '.');
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(aliases[i].module, module))
+			return aliases[i].alias;
+	return dot ? dot + 1 : module;
+}
+
+/* True when binding a module would take a name that belongs to IPython or to another module. */
+static bool is_taken(const char *binding, const char *module) {
+	size_t n;
+	const struct names_alias *aliases = names_aliases(&n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(aliases[i].alias, binding))
+			return strcmp(aliases[i].module, module) != 0;
+	return binding[0] != '_' && names_is_protected(binding);
+}
+
+/* Loads and binds one module; false with an error. `bytes` is the name's UTF-8. */
+static bool reload_one(struct tool_run *run, PyObject *name, PyObject *bytes,
+	struct answer_error *ret_error) {
+	const char *text = PyBytes_AsString(bytes);
+	const char *binding = binding_of(text);
+	auto_py *module = NULL;
+
+	if (!names_is_trimmed(name)) {
+		toolbox_refuse(ret_error, "invalid_module",
+			"A module's name has text and no blanks around it.");
+		return false;
+	}
+	if (is_taken(binding, text)) {
+		toolbox_refuse(ret_error, "invalid_module",
+			"The module would be bound to `%s`, which is a protected name.", binding);
+		return false;
+	}
+	module = load(name);
+	if (!module || PyDict_SetItemString(ipshell_namespace(), binding, module) < 0) {
+		toolbox_take_error(run, "reload_error", ret_error);
+		return false;
+	}
+	return !toolbox_timed_out(run, ret_error);
+}
+
+/* One entry of the results. 0 or -1 with an exception. */
+static int add_reload(struct tool_run *run, struct buf *b, PyObject *name, const char *binding,
+	const struct answer_error *error) {
+	bool is_cut;
+
+	buf_add_str(b, "{\"module\":");
+	if (convert_add_str(b, name, half.settings->max_text_chars, &is_cut) < 0)
+		return -1;
+	buf_addf(b, ",\"ok\":%s,\"binding\":", error ? "false" : "true");
+	if (error)
+		buf_add_str(b, "null");
+	else
+		buf_add_json_string(b, binding, strlen(binding));
+	buf_add_str(b, ",\"error\":");
+	answer_error_write(b, error, run->call->profile);
+	is_cut |= error && (error->message_truncated || error->traceback_truncated);
+	buf_addf(b, ",\"truncated\":%s}", is_cut ? "true" : "false");
+	return 0;
+}
+
+/* Loads all of them, as far as the call's time goes. 0 or -1 with an exception. */
+static int reload_all(struct tool_run *run, PyObject *modules, struct answer_error *ret_error) {
+	struct buf *b = answer_member(run->answer, "results", false);
+	Py_ssize_t len = PyList_Size(modules);
+	size_t n_ok = 0;
+
+	buf_add_char(b, '[');
+	for (Py_ssize_t i = 0; i < len && !ret_error->code; i++) {
+		auto_answer_error struct answer_error error = { 0 };
+		borrowed PyObject *name = PyList_GetItem(modules, i);
+		auto_py *bytes = py_utf8(name);
+		bool is_ok;
+
+		if (!bytes)
+			return -1;
+		is_ok = reload_one(run, name, bytes, &error);
+		n_ok += is_ok;
+		if (i)
+			buf_add_char(b, ',');
+		if (add_reload(run, b, name, binding_of(PyBytes_AsString(bytes)),
+			    is_ok ? NULL : &error) < 0)
+			return -1;
+		toolbox_timed_out(run, ret_error);
+	}
+	if (!len) {
+		auto_answer_error struct answer_error error = { 0 };
+		auto_py *nothing = PyUnicode_FromString("");
+
+		toolbox_refuse(&error, "invalid_modules", "`modules` is empty: name one at least.");
+		if (!nothing || add_reload(run, b, nothing, NULL, &error) < 0)
+			return -1;
+	}
+	buf_add_char(b, ']');
+	run->answer->is_error = n_ok == 0;
+	return 0;
+}
+
+int namespace_reload(struct tool_run *run) {
+	static const struct arg args[] = {
+		{ "modules", ARG_ARRAY, true, "invalid_modules" },
+		{ 0 },
+	};
+	auto_answer_error struct answer_error error = { 0 };
+	borrowed PyObject *values[ARRAY_LEN(args)];
+	int r;
+
+	r = toolbox_arguments(run, args, values, &error);
+	if (r < 0)
+		return -1;
+	if (r || !check_strings(values[0], "modules", "invalid_modules", true, &error))
+		answer_add_literal(run->answer, "results", "[]", true);
+	else if (reload_all(run, values[0], &error) < 0)
+		return -1;
+	if (error.code)
+		answer_set_error(run->answer, &error, run->call->profile);
+	else
+		answer_add_literal(run->answer, "error", "null", true);
+	return 0;
+}
