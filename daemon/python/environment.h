@@ -12,8 +12,9 @@
 /*
  * Before Python is initialised, no GIL: validates, creates or verifies the environment with uv.
  * *ret_site_packages (owned by the caller) is the directory that goes first on sys.path, NULL when no
- * environment is configured. 0, or -1 with *ret_phase and *ret_message (owned by the caller), bounded
- * and redacted. Temporary directories are gone either way.
+ * environment is configured. 0, or -1 with *ret_phase and *ret_message (owned by the caller, NULL when
+ * memory is short), which may hold secrets until environment_redact() has seen it, as all messages
+ * here. Temporary directories are gone either way.
  */
 int environment_provision(char **ret_site_packages, enum shell_phase *ret_phase,
 	char **ret_message);
@@ -30,6 +31,12 @@ int environment_preload(enum shell_phase *ret_phase, char **ret_message);
 /* Binds the aliases in the namespace, after the shell is built. Same failure form, phase binding. */
 int environment_bind(enum shell_phase *ret_phase, char **ret_message);
 
-/* Replaces every configured variable's value and any user:password@ of a URL in `text` by ***, then
- * bounds it. Takes `text`, returns new memory, NULL when short. */
+/* Ends environment_provision() within a moment, as a failure. Any thread. */
+void environment_cancel(void);
+
+/*
+ * `text` as a diagnostic may show it: configured variables' values and credentials in URLs replaced by
+ * ***, control characters left out, bounded by max_text_chars. Takes `text` (NULL is passed on), returns
+ * new memory, NULL when short. Needs no GIL.
+ */
 char *environment_redact(char *text);

@@ -3,13 +3,11 @@
 check_PROGRAMS += tests/unit/test-config tests/unit/test-requirement
 TESTS += tests/unit/test-config tests/unit/test-requirement tests/unit/test-requirement-reference.py
 EXTRA_DIST += tests/unit/test-requirement-reference.py
-tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/lib/check.h daemon/config.c daemon/marker.c \
-	daemon/requirement.c daemon/setting.c daemon/specifier.c
+tests_unit_test_config_SOURCES = tests/unit/test-config.c tests/lib/check.h daemon/config.c daemon/setting.c
 tests_unit_test_config_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_config_LDADD = libborder.la libcommon.la $(JANSSON_LIBS)
-tests_unit_test_requirement_SOURCES = tests/unit/test-requirement.c tests/lib/check.h daemon/marker.c \
-	daemon/requirement.c daemon/specifier.c
-tests_unit_test_requirement_LDADD = libcommon.la
+tests_unit_test_requirement_SOURCES = tests/unit/test-requirement.c tests/lib/check.h
+tests_unit_test_requirement_LDADD = libborder.la libcommon.la
 
 # common/
 check_PROGRAMS += \
