@@ -6,7 +6,7 @@ WIRE_TESTS = \
 
 TESTS += $(WIRE_TESTS)
 
-EXTRA_DIST += $(WIRE_TESTS) try check tests/setup tests/demo.py \
+EXTRA_DIST += $(WIRE_TESTS) README.md SECURITY.md try check tests/setup tests/demo.py \
 	tests/requirements/ipython8.txt tests/requirements/ipython9.txt \
 	tests/lib/check.h \
 	tests/lib/conversation.py \
