@@ -74,20 +74,21 @@ static void secrets_add_encoded(struct secrets *s, const char *text, size_t len)
 }
 
 /*
- * Adds the credentials in a requirement's URL. They end at the last '@' before the path; a password
- * with a '/' in it makes that the last one of all.
+ * Adds the credentials in a requirement's URL. They end at the last '@' before the path. Where what
+ * follows the first ':' is no port, a '/' may belong to a password, which then ends at the last '@'.
  */
 static void secrets_add_requirement(struct secrets *s, const char *requirement) {
-	const char *start = strstr(requirement, "://"), *path, *at, *colon;
-	size_t len;
+	const char *start = strstr(requirement, "://"), *at, *colon;
+	size_t len, authority;
 
 	if (!start)
 		return;
 	start += 3;
 	len = strcspn(start, " ");
-	path = memchr(start, '/', len);
-	at = memrchr(start, '@', path ? (size_t)(path - start) : len);
-	if (!at)
+	authority = strcspn(start, "/ ");
+	at = memrchr(start, '@', authority);
+	colon = memchr(start, ':', authority);
+	if (!at && colon && colon + 1 + strspn(colon + 1, "0123456789") != start + authority)
 		at = memrchr(start, '@', len);
 	if (!at)
 		return;

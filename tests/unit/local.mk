@@ -44,3 +44,14 @@ tests_unit_test_jsonedit_SOURCES = tests/unit/test-jsonedit.c tests/lib/check.h 
 tests_unit_test_jsonedit_LDADD = libcommon.la
 tests_unit_test_tomledit_SOURCES = tests/unit/test-tomledit.c tests/lib/check.h client/tomledit.c
 tests_unit_test_tomledit_LDADD = libcommon.la
+
+# daemon/python/, the parts that need no Python
+check_PROGRAMS += tests/unit/test-metadata tests/unit/test-redact
+TESTS += tests/unit/test-metadata tests/unit/test-redact
+tests_unit_test_metadata_SOURCES = tests/unit/test-metadata.c tests/lib/check.h daemon/python/metadata.c \
+	daemon/python/redact.c
+tests_unit_test_metadata_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_metadata_LDADD = libborder.la libcommon.la $(JANSSON_LIBS)
+tests_unit_test_redact_SOURCES = tests/unit/test-redact.c tests/lib/check.h daemon/python/redact.c
+tests_unit_test_redact_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_redact_LDADD = libborder.la libcommon.la $(JANSSON_LIBS)
