@@ -349,6 +349,13 @@ bool bridge_interrupt(struct daemon *d, uint64_t call, enum shell_reason reason,
 	return d->bridge->ops && d->bridge->ops->interrupt(call, reason, again);
 }
 
+void bridge_signal(struct daemon *d, int number) {
+	struct bridge *b = d->bridge;
+
+	if (b && b->has_thread && !b->has_ended)
+		pthread_kill(b->thread, number);
+}
+
 void bridge_stop(struct daemon *d, void (*on_end)(struct daemon *d)) {
 	struct bridge *b = d->bridge;
 	const struct shell_ops *ops;

@@ -22,7 +22,7 @@ void bridge_submit(struct daemon *d, struct shell_call *call);
 bool bridge_interrupt(struct daemon *d, uint64_t call, enum shell_reason reason, unsigned again);
 
 /* Sends a signal to the Python thread; nothing happens before it runs and after it has ended. */
-void bridge_signal(struct daemon *d, int signal);
+void bridge_signal(struct daemon *d, int number);
 
 /* Asks the Python half to end; `on_end` runs on the loop thread when the thread has ended. */
 void bridge_stop(struct daemon *d, void (*on_end)(struct daemon *d));

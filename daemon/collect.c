@@ -195,13 +195,19 @@ bool collect_take(struct collect *c, struct buf *ret_head, struct buf *ret_tail,
 	return is_whole;
 }
 
-bool collect_last_line(struct collect *c, const char **ret_line, size_t *ret_len) {
+bool collect_peek_line(struct collect *c, const char **ret_line, size_t *ret_len) {
 	if (c->line.chars)
 		note_line(c, c->line.head.data, c->line.head.len);
-	if (!c->is_fresh || !c->last_len)
+	if (!c->last_len)
 		return false;
-	c->is_fresh = false;
 	*ret_line = c->last;
 	*ret_len = c->last_len;
+	return true;
+}
+
+bool collect_last_line(struct collect *c, const char **ret_line, size_t *ret_len) {
+	if (!c->is_fresh || !collect_peek_line(c, ret_line, ret_len))
+		return false;
+	c->is_fresh = false;
 	return true;
 }

@@ -60,3 +60,6 @@ bool collect_take(struct collect *c, struct buf *ret_head, struct buf *ret_tail,
 
 /* The line that a progress message shows: the current one, else the last; borrowed until the next call. */
 bool collect_last_line(struct collect *c, const char **ret_line, size_t *ret_len);
+
+/* The same, whether something came since or not. */
+bool collect_peek_line(struct collect *c, const char **ret_line, size_t *ret_len);

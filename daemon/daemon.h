@@ -22,6 +22,7 @@ struct lifecycle;
 struct listener;
 struct output;
 struct sessions;
+struct stop;
 
 /* How the Python half is doing. */
 enum daemon_state {
@@ -45,6 +46,7 @@ struct daemon {
 	struct output *output;
 	struct catalog *catalog;
 	struct lifecycle *lifecycle;
+	struct stop *stop;
 
 	enum daemon_state state;
 	enum shell_phase phase;   /* while starting, and where it failed */
@@ -54,6 +56,22 @@ struct daemon {
 	char *python_executable;  /* once known */
 	struct timespec started;  /* CLOCK_MONOTONIC */
 };
+
+/*
+ * Begins to listen and to start Python; d->settings and d->rendezvous are set. `faults` (NULL: none) is the
+ * configuration's complaint: the daemon then runs to tell it to its clients. 0, or a negative errno and
+ * *ret_message (owned by the caller).
+ */
+int daemon_start(struct daemon *d, const char *faults, char **ret_message);
+
+/* Runs the loop until a stop is complete, or at once after a start that failed. */
+void daemon_run(struct daemon *d);
+
+/*
+ * Frees everything, also after a start that failed. False when the Python thread did not end: then some
+ * of it is still in use, and the process must leave by _exit().
+ */
+bool daemon_end(struct daemon *d);
 
 /* Seconds since the daemon started. */
 double daemon_uptime(const struct daemon *d);

@@ -7,11 +7,11 @@
 
 #include "daemon/daemon.h"
 
-/* Takes over a listening descriptor; `is_inherited`: never unlinked. 0 or a negative errno. */
+/* Takes over a listening descriptor; `is_inherited`: its file is not ours. 0 or a negative errno. */
 int listener_new(struct daemon *d, int fd, bool is_inherited);
 
-/* Stops accepting and removes the socket if it is still ours. Accepts NULL. */
+/* Stops as listener_stop() does. Accepts NULL. */
 struct listener *listener_free(struct listener *l);
 
-/* Stops accepting for good, at the beginning of a stop. */
+/* Stops accepting for good, and removes the socket unless a successor listens there already. */
 void listener_stop(struct daemon *d);

@@ -371,3 +371,9 @@ bool output_last_line(struct daemon *d, const char **ret_line, size_t *ret_len) 
 
 	return collect_last_line(&last->collect, ret_line, ret_len);
 }
+
+bool output_peek_line(struct daemon *d, const char **ret_line, size_t *ret_len) {
+	struct output *o = d->output;
+
+	return collect_peek_line(&o->current->streams[o->last_stream].collect, ret_line, ret_len);
+}

@@ -48,3 +48,6 @@ void output_snapshot(struct daemon *d, struct output_text *ret_stdout,
  * borrowed until the next turn of the loop, not terminated. False when nothing is fresh.
  */
 bool output_last_line(struct daemon *d, const char **ret_line, size_t *ret_len);
+
+/* The same line, whether it is fresh or not, which stays as it is. */
+bool output_peek_line(struct daemon *d, const char **ret_line, size_t *ret_len);

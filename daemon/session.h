@@ -94,6 +94,7 @@ bool session_is_congested(const struct session *s);
  */
 void session_begin_request(struct session *s);
 void session_end_request(struct session *s);
+unsigned session_n_requests(const struct session *s);
 
 /* Ends the session on the loop's next turn; what is queued is written first when `flush`. */
 void session_close(struct session *s, bool flush);
