@@ -16,7 +16,6 @@
  * ask again.
  */
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -44,6 +43,14 @@ double callq_now(void) {
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static double least(double a, double b) {
+	return a < b ? a : b;
+}
+
+static double greatest(double a, double b) {
+	return a > b ? a : b;
+}
+
 /* Reads an argument of seconds: a number, or one in a string. Absent: *ret_seconds stays. */
 static bool read_seconds(struct jspan arguments, const char *name, double *ret_seconds, char **ret_message) {
 	struct jspan value = jscan_get(arguments, name);
@@ -65,7 +72,7 @@ static bool read_seconds(struct jspan arguments, const char *name, double *ret_s
 		*ret_message = answer_message("`%s` has to be a number of seconds, 0 or more", name);
 		return false;
 	}
-	*ret_seconds = fmin(s, FOREVER_S);
+	*ret_seconds = least(s, FOREVER_S);
 	return true;
 }
 
@@ -78,9 +85,9 @@ bool callclock_read(const struct settings *settings, struct call *c, struct jspa
 			!read_seconds(arguments, "progress_interval", &progress, ret_message)))
 		return false;
 	if (timeout > 0 && settings->max_execution_timeout_s > 0)
-		timeout = fmin(timeout, settings->max_execution_timeout_s);
+		timeout = least(timeout, settings->max_execution_timeout_s);
 	c->timeout_s = timeout > 0 ? timeout : settings->execution_timeout_s;
-	c->progress_s = progress > 0 ? fmax(progress, LEAST_PROGRESS_S) : 0;
+	c->progress_s = progress > 0 ? greatest(progress, LEAST_PROGRESS_S) : 0;
 	return true;
 }
 
@@ -90,7 +97,7 @@ static double wait_end(const struct callq *q, const struct call *c) {
 
 	/* A start may take minutes and is nobody's call: only the call's own limit counts. */
 	if (q->daemon->state != DAEMON_STARTING && most > 0)
-		limit = limit > 0 ? fmin(limit, most) : most;
+		limit = limit > 0 ? least(limit, most) : most;
 	return limit > 0 ? c->waits_since + limit : 0;
 }
 
@@ -114,7 +121,7 @@ static double call_due(const struct callq *q, const struct call *c) {
 }
 
 void callclock_expect(struct callq *q, double due) {
-	double wait = fmax(due - callq_now(), 0);
+	double wait = greatest(due - callq_now(), 0);
 	struct timeval t = { .tv_sec = (time_t)wait };
 
 	if (due <= 0 || (q->tick_due > 0 && q->tick_due <= due))
@@ -159,7 +166,7 @@ void callclock_interrupt(struct callq *q, enum shell_reason reason) {
 	} else {
 		for (unsigned i = 0; i < c->again && wait < MAX_AGAIN_S; i++)
 			wait *= 2;
-		c->interrupt_due = reason == SHELL_OPERATOR ? 0 : callq_now() + fmin(wait, MAX_AGAIN_S);
+		c->interrupt_due = reason == SHELL_OPERATOR ? 0 : callq_now() + least(wait, MAX_AGAIN_S);
 		c->again++;
 		c->n_interrupts++;
 	}
