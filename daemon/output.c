@@ -30,7 +30,6 @@
 #include "daemon/clean.h"
 #include "daemon/collect.h"
 #include "daemon/fds.h"
-#include "daemon/files.h"
 #include "daemon/output.h"
 #include "daemon/session.h"
 #include "daemon/spill.h"
@@ -220,7 +219,6 @@ int output_new(struct daemon *d) {
 		return err_new(r);
 	}
 
-	files_new(d);
 	o->place.directory = d->files_directory;
 	o->place.max_bytes = settings->max_output_file_bytes;
 	/* What is shown whole should not touch the disk. */
@@ -252,7 +250,6 @@ struct output *output_free(struct output *o) {
 		o->parked = next;
 	}
 	spill_place_deinit(&o->place);
-	files_free(o->daemon);
 	free(o);
 	return NULL;
 }
