@@ -55,3 +55,12 @@ tests_unit_test_metadata_LDADD = libborder.la libcommon.la $(JANSSON_LIBS)
 tests_unit_test_redact_SOURCES = tests/unit/test-redact.c tests/lib/check.h daemon/python/redact.c
 tests_unit_test_redact_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_redact_LDADD = libborder.la libcommon.la $(JANSSON_LIBS)
+
+# daemon/, the protocol
+check_PROGRAMS += tests/unit/test-protocol
+TESTS += tests/unit/test-protocol
+tests_unit_test_protocol_SOURCES = tests/unit/test-protocol.c tests/lib/check.h daemon/admin.c \
+	daemon/attach.c daemon/batch.c daemon/era.c daemon/era-legacy.c daemon/era-modern.c daemon/notify.c \
+	daemon/protocol.c daemon/revision.c
+tests_unit_test_protocol_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS)
+tests_unit_test_protocol_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS)
