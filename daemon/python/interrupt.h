@@ -15,6 +15,9 @@ void interrupt_init(void);
 /* Arms for call `id`: Python's default SIGINT handler and the signal mask are put back first. */
 void interrupt_arm(uint64_t id);
 
+/* Call `id` was submitted: until it is armed, an interrupt for it hits what keeps the thread. No GIL. */
+void interrupt_announce(uint64_t id);
+
 /*
  * Disarms: nothing is sent afterwards, one that was sent and not yet noticed is drained. Returns
  * whether the call was interrupted and, in *ret_reason, why (the last reason).

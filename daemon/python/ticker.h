@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The second thread of the Python half: flushes the streams while a call runs long, and stops
+ * IPython's loop when a call arrives.
+ */
+
+#include <stdbool.h>
+
+/* Starts the thread; the GIL is held. 0 or -1. */
+int ticker_start(void);
+
+/* Ends it; the GIL is held on entry and return, and given up in between. */
+void ticker_stop(void);
+
+/* A call begins or ends. Any thread. */
+void ticker_set_busy(bool is_busy);
+
+/* Work has arrived: stops the loop if it runs, else does nothing. Any thread, no GIL needed. */
+void ticker_wake_loop(void);
