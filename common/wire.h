@@ -21,7 +21,7 @@
 
 /*
  * The daemon's first line on a connection whose attach line asked for it; never passed on to a
- * client. params: version, pid, fingerprint (of the daemon's own startup variables).
+ * client. params: version, pid, profile (in force), fingerprint (of the daemon's own startup variables).
  */
 #define WIRE_ATTACHED "notifications/ipython-mcp/attached"
 

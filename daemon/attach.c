@@ -25,8 +25,8 @@ static void attach_acknowledge(struct session *s) {
 	auto_buf struct buf params = BUF_NULL;
 	auto_free char *text = NULL;
 
-	buf_addf(&params, "{\"version\":\"%s\",\"pid\":%d,\"fingerprint\":%s}", PACKAGE_VERSION,
-		(int)getpid(), s->daemon->fingerprint);
+	buf_addf(&params, "{\"version\":\"%s\",\"pid\":%d,\"profile\":\"%s\",\"fingerprint\":%s}",
+		PACKAGE_VERSION, (int)getpid(), profile_name(s->profile), s->daemon->fingerprint);
 	text = buf_take(&params, NULL);
 	if (text)
 		protocol_notify(s, WIRE_ATTACHED, text);
