@@ -64,3 +64,11 @@ tests_unit_test_protocol_SOURCES = tests/unit/test-protocol.c tests/lib/check.h 
 	daemon/protocol.c daemon/revision.c
 tests_unit_test_protocol_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS)
 tests_unit_test_protocol_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS)
+
+# The border and the event half, against a Python half without Python.
+fake_shell = tests/unit/fake-shell.c tests/unit/fake-shell.h tests/lib/check.h
+check_PROGRAMS += tests/unit/test-bridge
+TESTS += tests/unit/test-bridge
+tests_unit_test_bridge_SOURCES = tests/unit/test-bridge.c $(fake_shell) daemon/bridge.c daemon/fds.c
+tests_unit_test_bridge_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS)
+tests_unit_test_bridge_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS)
