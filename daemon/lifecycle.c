@@ -6,8 +6,8 @@
  * thread blocks all signals but SIGTERM and SIGHUP: alarms, children's ends and the like are user code's,
  * and must interrupt the Python thread as in a script. SIGTERM ends the daemon. SIGHUP does nothing, but it has
  * a handler: a session leader that opens a pty by name gets it as its controlling terminal, and would be
- * killed by its end. SIGPIPE has a handler that does nothing, and is not ignored, because what is
- * ignored stays ignored in the children that user code starts.
+ * killed by its end. SIGPIPE and SIGXFSZ, which Python ignores, have handlers that do nothing, because
+ * what is ignored stays ignored in the children that user code starts.
  *
  * User code may install handlers of its own. Ours are put back, and theirs are called as well, but on the
  * Python thread: Python's C handler writes to a descriptor, and descriptors mean something else over here.
@@ -42,7 +42,7 @@
 enum {
 	STATUS_DELAY_S = 1,     /* a busy daemon tells the manager this often at most */
 	STATUS_RUNNING_S = 10,  /* … and while a call runs, this often */
-	N_SIGNALS = 3,
+	N_SIGNALS = 4,
 };
 
 /* A signal whose disposition is ours. */
@@ -65,6 +65,7 @@ static struct {
 		{ .number = SIGTERM, .is_noted = true },
 		{ .number = SIGHUP, .is_noted = true },
 		{ .number = SIGPIPE },
+		{ .number = SIGXFSZ },
 	},
 	.wake = -1,
 };

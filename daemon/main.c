@@ -21,6 +21,7 @@
 #include "common/project.h"
 #include "common/wire.h"
 #include "daemon/daemon.h"
+#include "daemon/paths.h"
 
 static const char usage[] =
 	"usage: ipython-mcpd [OPTION]...\n"
@@ -199,6 +200,9 @@ int main(int argc, char **argv) {
 	if (r < 0)
 		return complain(WIRE_EXIT_SOFTWARE, strerror(-r));
 	start_log(options.log_level, &faults);
+	/* Without --check the start looks at directories itself, in its order, and tells its phase. */
+	if (options.is_check)
+		paths_check(&d.settings, &faults);
 	if (faults.len) {
 		text = buf_take(&faults, NULL);
 		if (!text)
