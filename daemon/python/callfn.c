@@ -13,7 +13,9 @@
 #include "daemon/python/callfn.h"
 #include "daemon/python/convert.h"
 #include "daemon/python/half.h"
+#include "daemon/python/interrupt.h"
 #include "daemon/python/ipshell.h"
+#include "daemon/python/loop.h"
 #include "daemon/python/names.h"
 #include "daemon/python/pyerr.h"
 
@@ -147,11 +149,21 @@ static void take_binding_error(struct tool_run *run, struct answer_error *ret_er
 static PyObject *finish(PyObject *value) {
 	auto_py *coroutine = value;
 	auto_py *runner = NULL;
+	PyObject *result;
 
 	if (!value || Py_TYPE(value) != kept.coroutine)
 		return take(coroutine);
 	runner = PyObject_GetAttrString(ipshell_get(), "loop_runner");
-	return runner ? PyObject_CallFunctionObjArgs(runner, coroutine, NULL) : NULL;
+	result = runner ? PyObject_CallFunctionObjArgs(runner, coroutine, NULL) : NULL;
+	if (!result && interrupt_is_set(NULL)) {
+		PyObject *type, *exception, *traceback;
+
+		/* Its task is still on the loop; it ends before the call does. */
+		PyErr_Fetch(&type, &exception, &traceback);
+		loop_end_task(coroutine);
+		PyErr_Restore(type, exception, traceback);
+	}
+	return result;
 }
 
 /* `ok` and `name`, the answer's first members. 0, or -1 with an exception. */

@@ -151,7 +151,7 @@ static void run_cell(PyObject *code, struct outcome *ret) {
 
 	/* A cell stopped in a top-level await has left its task behind; its own end tells where. */
 	if (interrupt_is_set(NULL))
-		loop_end_cell();
+		loop_end_task(NULL);
 	shown = ipshell_take_shown();
 	if (shown && (!ret->exception || PyObject_TypeCheck(ret->exception,
 						  (PyTypeObject *)PyExc_KeyboardInterrupt))) {

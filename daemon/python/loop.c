@@ -89,15 +89,15 @@ void loop_stop(void) {
 	PyErr_Clear();
 }
 
-/* True when the task runs IPython's own coroutine of a cell. */
-static bool is_cell(PyObject *task) {
+/* True when the task runs that coroutine; NULL: IPython's own one of a cell. */
+static bool runs(PyObject *task, PyObject *sought) {
 	auto_py *coroutine = py_call_method(task, "get_coro", "()");
 	auto_py *name = coroutine ? PyObject_GetAttrString(coroutine, "__name__") : NULL;
 	bool is = name && PyUnicode_Check(name) &&
 		PyUnicode_CompareWithASCIIString(name, "run_cell_async") == 0;
 
 	PyErr_Clear();
-	return is;
+	return sought ? coroutine == sought : is;
 }
 
 /* Cancels the task and runs the loop until it has ended, bounded. */
@@ -112,7 +112,7 @@ static void end_task(PyObject *loop, PyObject *task) {
 	PyErr_Clear();
 }
 
-void loop_end_cell(void) {
+void loop_end_task(PyObject *coroutine) {
 	auto_py *loop = get_loop();
 	auto_py *tasks = loop ? get_tasks(loop) : NULL;
 	auto_py *iterator = tasks ? PyObject_GetIter(tasks) : NULL;
@@ -122,7 +122,7 @@ void loop_end_cell(void) {
 
 		if (!task)
 			break;
-		if (is_cell(task))
+		if (runs(task, coroutine))
 			end_task(loop, task);
 	}
 	PyErr_Clear();

@@ -14,5 +14,8 @@ void loop_run(void);
 /* Ends loop_run() soon. Any thread with the GIL. */
 void loop_stop(void);
 
-/* Cancels the task that an interrupted cell left and runs the loop until it ends, a second at most. */
-void loop_end_cell(void);
+/*
+ * Cancels the task that an interrupted coroutine left (NULL: that of a cell) and runs the loop until it
+ * ends, a second at most.
+ */
+void loop_end_task(PyObject *coroutine);

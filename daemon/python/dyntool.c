@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Registered Tools
+ *
+ * A registration ties a tool's name to a name of the namespace and remembers the schema that was
+ * published for it. It follows its name: whatever is bound there is called as long as its signature
+ * gives that same schema. Once it does not, the registration is stale: off the list, and so it stays
+ * until somebody registers it anew, even when the old signature returns.
+ *
+ * After every operation all registrations are checked against what they were made of (watch.c), which
+ * costs a fraction of a microsecond each; inspect is asked only about those where something moved. The
+ * registrations are an array sorted by tool name. Python thread.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/python/callfn.h"
+#include "daemon/python/convert.h"
+#include "daemon/python/dyntool.h"
+#include "daemon/python/half.h"
+#include "daemon/python/ipshell.h"
+#include "daemon/python/names.h"
+#include "daemon/python/pyerr.h"
+#include "daemon/python/schema.h"
+#include "daemon/python/toolbox.h"
+
+struct registration {
+	char *tool_name;
+	PyObject *name;        /* str, the backing name; interned, for a fast lookup */
+	PyObject *object;      /* what was bound to it at the last check; NULL once stale */
+	struct schema *schema; /* of `object`; NULL once stale */
+	char *text;            /* of the published schema */
+	char *fingerprint;
+	char *description;
+	bool description_is_cut;
+	bool is_stale;
+	char *stale_reason; /* NULL when memory was short */
+};
+
+static struct {
+	struct registration **rows; /* sorted by tool_name */
+	size_t n_rows;
+	uint64_t revision; /* grows by one when the listed ones change */
+	bool is_dirty;     /* the published catalog is older than the rows */
+} registry;
+
+static PyObject *getdoc; /* inspect.getdoc, kept: user code may rebind the module's name */
+
+int dyntool_init(void) {
+	getdoc = py_import_attr("inspect", "getdoc");
+	return getdoc ? schema_init() : -1;
+}
+
+static struct registration *registration_free(struct registration *r) {
+	if (!r)
+		return NULL;
+	Py_XDECREF(r->name);
+	Py_XDECREF(r->object);
+	schema_free(r->schema);
+	free(r->tool_name);
+	free(r->text);
+	free(r->fingerprint);
+	free(r->description);
+	free(r->stale_reason);
+	free(r);
+	return NULL;
+}
+
+static void registration_cleanup(struct registration **r) {
+	registration_free(*r);
+}
+
+#define auto_registration __attribute__((cleanup(registration_cleanup))) struct registration
+
+/* The row of a tool's name, or where it would be inserted; *ret_is_there tells which. */
+static size_t find_place(const char *tool_name, bool *ret_is_there) {
+	size_t i = 0;
+	int order = 1;
+
+	while (i < registry.n_rows && (order = strcmp(tool_name, registry.rows[i]->tool_name)) > 0)
+		i++;
+	*ret_is_there = i < registry.n_rows && order == 0;
+	return i;
+}
+
+static struct registration *find(const char *tool_name) {
+	bool is_there;
+	size_t i = find_place(tool_name, &is_there);
+
+	return is_there ? registry.rows[i] : NULL;
+}
+
+static struct registration *find_symbol(PyObject *name) {
+	for (size_t i = 0; i < registry.n_rows; i++)
+		if (PyUnicode_Compare(registry.rows[i]->name, name) == 0)
+			return registry.rows[i];
+	return NULL;
+}
+
+/* Takes a row out; its destructors run user code, so the registry is whole before. */
+static void drop_row(size_t i) {
+	struct registration *r = registry.rows[i];
+
+	registry.n_rows--;
+	memmove(&registry.rows[i], &registry.rows[i + 1],
+		(registry.n_rows - i) * sizeof(*registry.rows));
+	registry.is_dirty = true;
+	registration_free(r);
+}
+
+void dyntool_clear(void) {
+	bool was_listed = false;
+
+	while (registry.n_rows) {
+		was_listed |= !registry.rows[registry.n_rows - 1]->is_stale;
+		drop_row(registry.n_rows - 1);
+	}
+	registry.revision += was_listed;
+}
+
+/* Makes a row stale and lets go of its object. */
+static void make_stale(struct registration *r, const char *reason) {
+	PyObject *object = take(r->object);
+	struct schema *schema = take(r->schema);
+
+	r->is_stale = true;
+	r->stale_reason = strdup(reason);
+	registry.is_dirty = true;
+	/* Last: destructors run user code. */
+	schema_free(schema);
+	Py_XDECREF(object);
+}
+
+/* Looks at a row whose binding moved: takes over what is bound now, or makes it stale. */
+static void check_moved(struct registration *r, PyObject *object) {
+	auto_answer_error struct answer_error error = { 0 };
+	struct schema *schema = NULL;
+	PyObject *old;
+
+	if (!object) {
+		make_stale(r, "its name is no longer bound");
+		return;
+	}
+	if (!PyCallable_Check(object)) {
+		make_stale(r, "its name is bound to something that cannot be called");
+		return;
+	}
+	if (schema_new(object, &schema, &error) != 0) {
+		PyErr_Clear();
+		make_stale(r, error.message ? error.message : "its signature cannot be told");
+		return;
+	}
+	if (strcmp(schema_fingerprint(schema), r->fingerprint)) {
+		schema_free(schema);
+		make_stale(r, "its signature has changed");
+		return;
+	}
+	old = r->object;
+	Py_INCREF(object);
+	r->object = object;
+	schema_free(r->schema);
+	r->schema = schema;
+	Py_XDECREF(old);
+}
+
+/* True when the row became stale by this look. */
+static bool check_row(struct registration *r) {
+	auto_py *object = NULL;
+
+	if (r->is_stale)
+		return false;
+	object = PyDict_GetItemWithError(ipshell_namespace(), r->name);
+	Py_XINCREF(object);
+	if (object && object == r->object && schema_is_fresh(r->schema))
+		return false;
+	PyErr_Clear();
+	check_moved(r, object);
+	return r->is_stale;
+}
+
+static char *copy(const char *s, bool *has_failed) {
+	char *twin = strdup(s);
+
+	*has_failed |= !twin;
+	return twin;
+}
+
+/* Hands a snapshot of the rows to the event half. When memory is short it stays dirty. */
+static void publish(void) {
+	struct shell_catalog *catalog = calloc(1, sizeof(*catalog));
+	bool has_failed = false;
+
+	if (!catalog)
+		return;
+	catalog->tools = calloc(registry.n_rows + 1, sizeof(*catalog->tools));
+	has_failed = !catalog->tools;
+	for (size_t i = 0; !has_failed && i < registry.n_rows; i++) {
+		struct registration *r = registry.rows[i];
+		struct shell_tool *t = &catalog->tools[catalog->n_tools++];
+
+		t->name = copy(r->tool_name, &has_failed);
+		t->description = copy(r->description, &has_failed);
+		t->schema = copy(r->text, &has_failed);
+		t->is_stale = r->is_stale;
+	}
+	catalog->revision = registry.revision;
+	if (has_failed) {
+		shell_catalog_free(catalog);
+		return;
+	}
+	registry.is_dirty = false;
+	half.host->catalog(half.host->ctx, catalog);
+}
+
+void dyntool_check(void) {
+	bool has_new_stale = false;
+
+	for (size_t i = 0; i < registry.n_rows; i++)
+		has_new_stale |= check_row(registry.rows[i]);
+	registry.revision += has_new_stale;
+	if (registry.is_dirty)
+		publish();
+}
+
+/* A registration before it has its place. NULL with an exception. */
+static struct registration *registration_new(PyObject *name, const char *tool_name,
+	PyObject *object, struct schema *schema, PyObject *description) {
+	auto_registration *r = calloc(1, sizeof(*r));
+	auto_py *bytes = py_utf8(description);
+
+	if (!bytes || !r) {
+		schema_free(schema);
+		return bytes ? (struct registration *)PyErr_NoMemory() : NULL;
+	}
+	r->schema = schema;
+	Py_INCREF(name);
+	PyUnicode_InternInPlace(&name);
+	r->name = name;
+	Py_INCREF(object);
+	r->object = object;
+	r->tool_name = strdup(tool_name);
+	r->text = strdup(schema_text(schema));
+	r->fingerprint = strdup(schema_fingerprint(schema));
+	r->description = pyerr_bound(PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes),
+		half.settings->max_tool_description_chars, &r->description_is_cut);
+	if (!r->tool_name || !r->text || !r->fingerprint || !r->description)
+		return (struct registration *)PyErr_NoMemory();
+	return take(r);
+}
+
+/* Puts a registration into its place, where an older one of the same name gives way. 0 or -1. */
+static int put(struct registration *r) {
+	bool is_there;
+	size_t i = find_place(r->tool_name, &is_there);
+	struct registration *old;
+
+	if (!is_there) {
+		struct registration **rows = realloc(registry.rows,
+			(registry.n_rows + 1) * sizeof(struct registration *));
+
+		if (!rows) {
+			PyErr_NoMemory();
+			return -1;
+		}
+		registry.rows = rows;
+		memmove(&rows[i + 1], &rows[i], (registry.n_rows - i) * sizeof(*rows));
+		rows[i] = r;
+		registry.n_rows++;
+		registry.revision++;
+		registry.is_dirty = true;
+		return 0;
+	}
+	old = registry.rows[i];
+	registry.rows[i] = r;
+	if (old->is_stale || strcmp(old->fingerprint, r->fingerprint) ||
+		strcmp(old->description, r->description)) {
+		registry.revision++;
+		registry.is_dirty = true;
+	}
+	registration_free(old);
+	return 0;
+}
+
+/* register_tool's answer. `r` NULL: there is only an error. */
+static int write_registration(struct tool_run *run, const struct registration *r,
+	const struct answer_error *error) {
+	struct buf *b;
+
+	answer_add_bool(run->answer, "ok", r != NULL, false);
+	b = answer_member(run->answer, "registration", !r);
+	if (!r) {
+		buf_add_str(b, "null");
+		answer_set_error(run->answer, error, run->call->profile);
+		return 0;
+	}
+	buf_add_str(b, "{\"name\":");
+	if (convert_add_str(b, r->name, half.settings->max_text_chars, NULL) < 0)
+		return -1;
+	buf_addf(b, ",\"tool_name\":\"%s\",\"description\":", r->tool_name);
+	buf_add_json_string(b, r->description, strlen(r->description));
+	buf_addf(b, ",\"description_truncated\":%s,\"input_schema\":",
+		r->description_is_cut ? "true" : "false");
+	buf_add_str(b, r->text);
+	buf_addf(b, ",\"schema_fingerprint\":\"%s\",\"revision\":%llu}", r->fingerprint,
+		(unsigned long long)registry.revision);
+	answer_add_literal(run->answer, "error", "null", true);
+	return 0;
+}
+
+/* An ASCII letter, then letters, digits, _ and -, at most MAX_TOOL_NAME_CHARS. */
+static bool is_tool_name(const char *name) {
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	static const char others[] = "0123456789_-abcdefghijklmnopqrstuvwxyz"
+				     "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	return name[0] && strchr(letters, name[0]) && !name[strspn(name, others)] &&
+		strlen(name) <= half.settings->max_tool_name_chars;
+}
+
+/* Checks the names that a caller gave. False with an error. */
+static bool check_names(PyObject *name, const char *name_text, const char *tool_name,
+	struct answer_error *ret_error) {
+	if (!PyUnicode_IsIdentifier(name)) {
+		toolbox_refuse(ret_error, "invalid_symbol_name",
+			"`name` must be a top-level identifier; bind the function to one first.");
+		return false;
+	}
+	if (names_is_protected(name_text)) {
+		toolbox_refuse(ret_error, "invalid_symbol_name",
+			"`%s` is a protected name; bind the function to another one first.", name_text);
+		return false;
+	}
+	if (!is_tool_name(tool_name)) {
+		toolbox_refuse(ret_error, "invalid_tool_name",
+			"A tool's name is an ASCII letter, then ASCII letters, digits, _ and -, at most "
+			"%zu characters.",
+			half.settings->max_tool_name_chars);
+		return false;
+	}
+	if (toolbox_find(tool_name) != dyntool_run) {
+		toolbox_refuse(ret_error, "stable_tool_collision",
+			"`%s` is the name of a built-in tool; give another `tool_name`.", tool_name);
+		return false;
+	}
+	return true;
+}
+
+/* Checks that the pair is free in the registry. False with an error. */
+static bool check_place(PyObject *name, const char *name_text, const char *tool_name,
+	struct answer_error *ret_error) {
+	const struct registration *by_tool = find(tool_name), *by_symbol = find_symbol(name);
+
+	if (by_tool && by_tool == by_symbol)
+		return true;
+	if (by_tool) {
+		auto_py *other = py_utf8(by_tool->name);
+
+		PyErr_Clear();
+		toolbox_refuse(ret_error, "duplicate_tool_name",
+			"The tool `%s` is registered for `%s`; unregister it first or give another "
+			"`tool_name`.",
+			tool_name, other ? PyBytes_AsString(other) : "?");
+		return false;
+	}
+	if (by_symbol) {
+		toolbox_refuse(ret_error, "duplicate_symbol",
+			"`%s` is registered as the tool `%s`; unregister that first.", name_text,
+			by_symbol->tool_name);
+		return false;
+	}
+	if (registry.n_rows >= half.settings->max_dynamic_tools) {
+		toolbox_refuse(ret_error, "registry_full",
+			"%zu tools are registered, which is the limit; unregister one first.",
+			registry.n_rows);
+		return false;
+	}
+	return true;
+}
+
+/* The given description, else the documentation, else a line that names the function. New str. */
+static PyObject *find_description(PyObject *given, PyObject *name, PyObject *object) {
+	auto_py *text = NULL;
+
+	if (given && given != Py_None) {
+		Py_INCREF(given);
+		return given;
+	}
+	text = PyObject_CallFunctionObjArgs(getdoc, object, NULL);
+	PyErr_Clear();
+	if (text && PyUnicode_Check(text) && PyUnicode_GetLength(text) > 0)
+		return take(text);
+	return PyUnicode_FromFormat("Calls `%U` of the shared Python namespace.", name);
+}
+
+/* The object to register, borrowed from the namespace. NULL with an error. */
+static PyObject *find_object(PyObject *name, struct answer_error *ret_error) {
+	borrowed PyObject *object = PyDict_GetItemWithError(ipshell_namespace(), name);
+
+	PyErr_Clear();
+	if (!object) {
+		toolbox_refuse_name(ret_error, name);
+		return NULL;
+	}
+	if (!PyCallable_Check(object)) {
+		toolbox_refuse(ret_error, "not_callable", "The name is bound to something that cannot be "
+							  "called.");
+		return NULL;
+	}
+	return object;
+}
+
+/* 0 and a registration in the registry; 1 with an error; -1 with an exception. */
+static int enroll(PyObject *name, PyObject *tool_name, PyObject *description,
+	struct registration **ret_registration, struct answer_error *ret_error) {
+	auto_py *name_bytes = py_utf8(name);
+	auto_py *tool_bytes = tool_name && tool_name != Py_None ? py_utf8(tool_name) : NULL;
+	auto_py *text = NULL;
+	auto_py *object = NULL;
+	auto_registration *r = NULL;
+	struct schema *schema = NULL;
+	const char *symbol, *tool;
+	int result;
+
+	if (PyErr_Occurred())
+		return -1;
+	symbol = PyBytes_AsString(name_bytes);
+	tool = tool_bytes ? PyBytes_AsString(tool_bytes) : symbol;
+	if (!check_names(name, symbol, tool, ret_error))
+		return 1;
+	if (description && description != Py_None) {
+		auto_py *stripped = PyObject_CallMethod(description, "strip", NULL);
+
+		if (!stripped)
+			return -1;
+		if (!PyUnicode_GetLength(stripped)) {
+			toolbox_refuse(ret_error, "invalid_description",
+				"`description` is blank; leave it out for the function's documentation.");
+			return 1;
+		}
+	}
+	object = find_object(name, ret_error);
+	Py_XINCREF(object);
+	if (!object || !check_place(name, symbol, tool, ret_error))
+		return 1;
+
+	result = schema_new(object, &schema, ret_error);
+	if (result)
+		return result;
+	text = find_description(description, name, object);
+	r = text ? registration_new(name, tool, object, schema, text) : NULL;
+	if (!text)
+		schema_free(schema);
+	if (!r || put(r) < 0)
+		return -1;
+	*ret_registration = take(r);
+	return 0;
+}
+
+int dyntool_register(struct tool_run *run) {
+	static const struct arg args[] = {
+		{ "name", ARG_STRING, true, "invalid_symbol_name" },
+		{ "tool_name", ARG_STRING_OR_NULL, false, "invalid_tool_name" },
+		{ "description", ARG_STRING_OR_NULL, false, "invalid_description" },
+		{ 0 },
+	};
+	auto_answer_error struct answer_error error = { 0 };
+	borrowed PyObject *values[ARRAY_LEN(args)];
+	struct registration *r = NULL;
+	int result;
+
+	result = toolbox_arguments(run, args, values, &error);
+	if (!result)
+		result = enroll(values[0], values[1], values[2], &r, &error);
+	if (result < 0)
+		return -1;
+	/* Looking at a signature runs user code, which may have been stopped. */
+	if (result) {
+		auto_answer_error struct answer_error timeout = { 0 };
+
+		if (toolbox_timed_out(run, &timeout))
+			return write_registration(run, NULL, &timeout);
+	}
+	return write_registration(run, r, &error);
+}
+
+/* True when the array holds strings within the limits; complains otherwise. */
+static bool check_tool_names(PyObject *names, struct answer_error *ret_error) {
+	Py_ssize_t len = PyList_Size(names);
+
+	if ((size_t)len > half.settings->max_results) {
+		toolbox_refuse(ret_error, "invalid_names",
+			"`names` holds %zd entries; at most %zu are taken at once.", len,
+			half.settings->max_results);
+		return false;
+	}
+	for (Py_ssize_t i = 0; i < len; i++) {
+		borrowed PyObject *name = PyList_GetItem(names, i);
+
+		if (!PyUnicode_Check(name) || !PyUnicode_GetLength(name)) {
+			toolbox_refuse(ret_error, "invalid_names",
+				"`names[%zd]` must be a non-empty string.", i);
+			return false;
+		}
+		if ((size_t)PyUnicode_GetLength(name) > half.settings->max_tool_name_chars) {
+			toolbox_refuse(ret_error, "invalid_names",
+				"`names[%zd]` is longer than %zu characters, as no tool's name is.", i,
+				half.settings->max_tool_name_chars);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Drops those that are there; sorts the names into the two lists. 0 or -1 with an exception. */
+static int drop_names(PyObject *names, PyObject *unregistered, PyObject *unknown) {
+	auto_py *seen = PySet_New(NULL);
+	bool was_listed = false;
+
+	if (!seen)
+		return -1;
+	for (Py_ssize_t k = 0; k < PyList_Size(names); k++) {
+		borrowed PyObject *name = PyList_GetItem(names, k);
+		auto_py *bytes = py_utf8(name);
+		int is_seen = bytes ? PySet_Contains(seen, name) : -1;
+		bool is_there;
+		size_t i;
+
+		if (is_seen < 0 || PySet_Add(seen, name) < 0)
+			return -1;
+		if (is_seen)
+			continue;
+		/* A NUL ends the text: no tool's name holds one. */
+		i = find_place(PyBytes_AsString(bytes), &is_there);
+		is_there = is_there && strlen(PyBytes_AsString(bytes)) == (size_t)PyBytes_Size(bytes);
+		if (PyList_Append(is_there ? unregistered : unknown, name) < 0)
+			return -1;
+		if (is_there) {
+			was_listed |= !registry.rows[i]->is_stale;
+			drop_row(i);
+		}
+	}
+	registry.revision += was_listed;
+	if (PyList_Sort(unregistered) < 0 || PyList_Sort(unknown) < 0)
+		return -1;
+	return 0;
+}
+
+/* A list of str as an answer member. 0 or -1 with an exception. */
+static int add_names(struct tool_run *run, const char *member, PyObject *names) {
+	struct buf *b = answer_member(run->answer, member, !PyList_Size(names));
+
+	buf_add_char(b, '[');
+	for (Py_ssize_t i = 0; i < PyList_Size(names); i++) {
+		if (i)
+			buf_add_char(b, ',');
+		if (convert_add_str(b, PyList_GetItem(names, i), half.settings->max_text_chars,
+			    NULL) < 0)
+			return -1;
+	}
+	buf_add_char(b, ']');
+	return 0;
+}
+
+int dyntool_unregister(struct tool_run *run) {
+	static const struct arg args[] = {
+		{ "names", ARG_ARRAY, true, "invalid_names" },
+		{ 0 },
+	};
+	auto_answer_error struct answer_error error = { 0 };
+	borrowed PyObject *values[ARRAY_LEN(args)];
+	auto_py *unregistered = PyList_New(0);
+	auto_py *unknown = PyList_New(0);
+	int r;
+
+	r = unregistered && unknown ? toolbox_arguments(run, args, values, &error) : -1;
+	if (r < 0)
+		return -1;
+	if (!r && check_tool_names(values[0], &error) &&
+		drop_names(values[0], unregistered, unknown) < 0)
+		return -1;
+
+	answer_add_bool(run->answer, "ok", !error.code, false);
+	if (add_names(run, "unregistered", unregistered) < 0 ||
+		add_names(run, "unknown", unknown) < 0)
+		return -1;
+	buf_addf(answer_member(run->answer, "revision", false), "%llu",
+		(unsigned long long)registry.revision);
+	if (error.code)
+		answer_set_error(run->answer, &error, run->call->profile);
+	else
+		answer_add_literal(run->answer, "error", "null", true);
+	return 0;
+}
+
+/* Refuses a call of a row that is stale: 0, or -1 with an exception. */
+static int answer_stale(struct tool_run *run, PyObject *tool_name, const struct registration *r) {
+	auto_answer_error struct answer_error error = { 0 };
+	auto_py *name = py_utf8(r->name);
+
+	if (!name)
+		return -1;
+	toolbox_refuse(&error, "stale_registration",
+		"The tool `%s` is stale: %s. Register `%s` again, or unregister the tool.", r->tool_name,
+		r->stale_reason ? r->stale_reason : "its signature has changed",
+		PyBytes_AsString(name));
+	return callfn_fail(run, tool_name, &error);
+}
+
+int dyntool_run(struct tool_run *run) {
+	auto_answer_error struct answer_error error = { 0 };
+	auto_py *tool_name = PyUnicode_FromString(run->call->tool);
+	auto_py *keywords = NULL;
+	auto_py *object = NULL;
+	struct registration *r = find(run->call->tool);
+	int result;
+
+	if (!tool_name)
+		return -1;
+	if (!r) {
+		toolbox_refuse(&error, "tool_not_found", "The tool `%.100s` is not registered any more.",
+			run->call->tool);
+		return callfn_fail(run, tool_name, &error);
+	}
+	/* A thread of the user's may have moved the binding since the last check. */
+	registry.revision += check_row(r);
+	if (r->is_stale)
+		return answer_stale(run, tool_name, r);
+
+	result = schema_arguments(r->schema, run->arguments, &keywords, &error.message);
+	if (result < 0)
+		return -1;
+	if (result) {
+		error.code = "invalid_arguments";
+		return callfn_fail(run, tool_name, &error);
+	}
+	/* Held for the call: the function may unregister or rebind itself. */
+	object = r->object;
+	Py_INCREF(object);
+	return callfn_call(run, tool_name, object, keywords);
+}
