@@ -339,6 +339,7 @@ class Client:
         self.notes = []           # notifications that came while a response was waited for
         self.counter = itertools.count(1)
         self.transcript = []
+        self.unsent = b""         # the beginning of a line whose end is still to be sent
         if daemon:
             daemon.clients.append(self)
 
@@ -349,10 +350,10 @@ class Client:
         self.send_bytes(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def send_bytes(self, data):
-        for line in data.split(b"\n"):
-            if line.strip():
-                self._note(line)
-                self.transcript.append("> " + line[:2000].decode("utf-8", "replace"))
+        *lines, self.unsent = (self.unsent + data).split(b"\n")
+        for line in filter(bytes.strip, lines):
+            self._note(line)
+            self.transcript.append("> " + line[:600].decode("utf-8", "replace"))
         self.stream.write(data)
 
     def send(self, message):
@@ -383,7 +384,8 @@ class Client:
         if key in self.pending:
             return  # the second of two with one id is refused; the first goes on
         revision = self.revision
-        if META + "protocolVersion" in meta:
+        if META + "protocolVersion" in meta and not (
+                method == "initialize" and meta[META + "protocolVersion"] != schema.MODERN):
             revision = schema.MODERN
         elif method in ("server/discover", "subscriptions/listen", "tasks/update"):
             revision = schema.MODERN
@@ -402,7 +404,7 @@ class Client:
     def receive(self, seconds=None):
         """The next message, validated."""
         line = self.stream.read_line(seconds)
-        self.transcript.append("< " + line[:2000].decode("utf-8", "replace"))
+        self.transcript.append("< " + line[:600].decode("utf-8", "replace"))
         message = parse(line)
         if isinstance(message, list):
             if self.revision != "2025-03-26":
