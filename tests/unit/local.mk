@@ -72,3 +72,18 @@ TESTS += tests/unit/test-bridge
 tests_unit_test_bridge_SOURCES = tests/unit/test-bridge.c $(fake_shell) daemon/bridge.c daemon/fds.c
 tests_unit_test_bridge_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS)
 tests_unit_test_bridge_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS)
+
+# client/
+check_PROGRAMS += tests/unit/test-replay
+TESTS += tests/unit/test-replay
+tests_unit_test_replay_SOURCES = tests/unit/test-replay.c tests/lib/check.h client/lost.c client/replay.c
+tests_unit_test_replay_LDADD = libcommon.la
+
+check_PROGRAMS += tests/unit/test-clean tests/unit/test-output
+TESTS += tests/unit/test-clean tests/unit/test-output
+tests_unit_test_clean_SOURCES = tests/unit/test-clean.c tests/lib/check.h daemon/clean.c daemon/collect.c
+tests_unit_test_clean_LDADD = libcommon.la
+tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/lib/check.h daemon/clean.c daemon/collect.c \
+	daemon/fds.c daemon/files.c daemon/output.c daemon/spill.c
+tests_unit_test_output_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS)
+tests_unit_test_output_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS)
