@@ -106,12 +106,17 @@ void collect_deinit(struct collect *c) {
 	part_deinit(&c->line);
 }
 
-/* Remembers a line for progress messages. */
-static void note_line(struct collect *c, const char *line, size_t len) {
-	while (len && (line[len - 1] == '\n' || line[len - 1] == ' '))
+/* Remembers the last line of a text for progress messages, unless all of it is blank. */
+static void note_line(struct collect *c, const char *text, size_t len) {
+	const char *newline, *line;
+
+	while (len && (text[len - 1] == '\n' || text[len - 1] == ' '))
 		len--;
 	if (!len)
 		return;
+	newline = memrchr(text, '\n', len);
+	line = newline ? newline + 1 : text;
+	len -= (size_t)(line - text);
 	if (len > sizeof(c->last))
 		for (len = sizeof(c->last); (line[len] & 0xc0) == 0x80; len--)
 			;
@@ -125,16 +130,13 @@ void collect_add(struct collect *c, const char *text, size_t len) {
 }
 
 void collect_add_lines(struct collect *c, const char *text, size_t len) {
-	const char *start = memrchr(text, '\n', len - 1);
-
 	if (c->line.chars) {
 		note_line(c, c->line.head.data, c->line.head.len);
 		part_join(&c->done, c, &c->line);
 		part_clear(&c->line);
 	}
 	part_add(&c->done, c, text, len);
-	start = start ? start + 1 : text;
-	note_line(c, start, len - (size_t)(start - text));
+	note_line(c, text, len);
 	c->is_fresh = true;
 }
 
