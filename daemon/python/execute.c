@@ -123,6 +123,33 @@ static PyObject *get_some(PyObject *o, const char *name) {
 	return value && value != Py_None ? take(value) : NULL;
 }
 
+/*
+ * IPython compiles so that it can tell an unfinished cell, and then says only that. Compiled once more
+ * without that flag, Python says what was left open.
+ */
+static void explain_incomplete(PyObject *code, PyObject **exception) {
+	auto_py *message = py_getattr_or_null(*exception, "msg");
+	auto_py *filename = py_getattr_or_null(*exception, "filename");
+	auto_py *source = NULL;
+	auto_py *name = NULL;
+	auto_py *compiled = NULL;
+
+	PyErr_Clear();
+	if (!message || !PyUnicode_Check(message) || !filename || !PyUnicode_Check(filename) ||
+		PyUnicode_CompareWithASCIIString(message, "incomplete input") != 0)
+		return;
+	source = py_utf8(code);
+	name = py_utf8(filename);
+	if (source && name)
+		compiled = Py_CompileString(PyBytes_AsString(source), PyBytes_AsString(name),
+			Py_file_input);
+	if (PyErr_ExceptionMatches(PyExc_SyntaxError)) {
+		Py_DECREF(*exception);
+		*exception = pyerr_fetch();
+	}
+	PyErr_Clear();
+}
+
 /* Runs the cell; whatever it does ends up in the outcome. */
 static void run_cell(PyObject *code, struct outcome *ret) {
 	borrowed PyObject *shell = ipshell_get();
@@ -139,8 +166,11 @@ static void run_cell(PyObject *code, struct outcome *ret) {
 	} else {
 		ret->exception = get_some(result, "error_before_exec");
 		/* Anything else that stopped it there is no fault of its text: an interrupt. */
-		if (ret->exception && PyObject_TypeCheck(ret->exception, (PyTypeObject *)PyExc_Exception))
+		if (ret->exception &&
+			PyObject_TypeCheck(ret->exception, (PyTypeObject *)PyExc_Exception)) {
 			ret->code = "syntax_error";
+			explain_incomplete(code, &ret->exception);
+		}
 		if (!ret->exception)
 			ret->exception = get_some(result, "error_in_exec");
 		if (!ret->exception)

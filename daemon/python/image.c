@@ -158,25 +158,42 @@ static bool write_all(int fd, const char *data, size_t len) {
 	return true;
 }
 
+/* Opens a new file for the next number that is free; the path is the caller's. */
+static int open_next(const char *directory, const char *extension, char **ret_path) {
+	static unsigned number;
+	int fd = -1;
+
+	/* An earlier daemon of that name may have left some. */
+	while (fd < 0) {
+		auto_free char *path = answer_message("%s/image-%u.%s", directory, ++number, extension);
+
+		fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+		if (fd < 0 && (!path || errno != EEXIST))
+			return -1;
+		if (fd >= 0)
+			*ret_path = take(path);
+	}
+	return fd;
+}
+
 char *image_save(const char *directory, const char *extension, const void *data, size_t len) {
 	static char *saved[MAX_FILES];
 	static unsigned n_saved;
 	char **slot = &saved[n_saved % MAX_FILES];
-	auto_free char *path = answer_message("%s/image-%u.%s", directory, n_saved + 1, extension);
-	auto_close int fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+	auto_free char *path = NULL;
+	auto_close int fd = open_next(directory, extension, &path);
 	char *copy;
 
 	if (fd < 0)
 		return NULL;
-	n_saved++;
-	if (*slot)
-		unlink(*slot);
-	free(*slot);
-	*slot = NULL;
 	if (!write_all(fd, data, len)) {
 		unlink(path);
 		return NULL;
 	}
+	n_saved++;
+	if (*slot)
+		unlink(*slot);
+	free(*slot);
 	copy = strdup(path);
 	*slot = take(path);
 	return copy;

@@ -120,21 +120,48 @@ char *pyerr_bound(const char *text, size_t len, size_t limit, bool *ret_cut) {
 	return buf_take(&b, NULL);
 }
 
-/* Text of the exception, as a bytes object that is never NULL unless memory is short. */
+static bool is_a(PyObject *exception, PyObject *type) {
+	return PyObject_TypeCheck(exception, (PyTypeObject *)type);
+}
+
+/* True for pdb's way out at the end of input. */
+static bool is_debugger_quit(PyObject *exception) {
+	auto_py *name = PyType_GetName(Py_TYPE(exception));
+
+	return name && PyUnicode_CompareWithASCIIString(name, "BdbQuit") == 0;
+}
+
+/* What an exception says of itself, as a bytes object; NULL only when memory is short. */
+static PyObject *own_text(PyObject *exception) {
+	auto_py *text = PyObject_Str(exception);
+	PyObject *bytes = text ? py_utf8(text) : NULL;
+
+	PyErr_Clear();
+	return bytes ? bytes : PyBytes_FromString("<exception str() failed>");
+}
+
+/* The message: where the exception alone would puzzle somebody who has no terminal, what it means here. */
 static PyObject *exception_text(PyObject *exception) {
 	auto_py *text = NULL;
 	PyObject *bytes;
 
 	/* str() of a syntax error repeats file and line, which `location` has. */
-	if (PyObject_TypeCheck(exception, (PyTypeObject *)PyExc_SyntaxError)) {
+	if (is_a(exception, PyExc_SyntaxError)) {
 		bytes = attribute_utf8(exception, "msg");
 		if (bytes)
 			return bytes;
 	}
-	text = PyObject_Str(exception);
-	bytes = text ? py_utf8(text) : NULL;
-	PyErr_Clear();
-	return bytes ? bytes : PyBytes_FromString("<exception str() failed>");
+	text = own_text(exception);
+	if (!text)
+		return NULL;
+	if (is_a(exception, PyExc_SystemExit))
+		return PyBytes_FromFormat("Exit%s%s: only this call has ended, the shell and its "
+					  "variables stay.",
+			PyBytes_Size(text) ? " with status " : "", PyBytes_AsString(text));
+	if (is_a(exception, PyExc_EOFError) || is_debugger_quit(exception))
+		return PyBytes_FromFormat("%s%sInteractive input is not available.", PyBytes_AsString(text),
+			PyBytes_Size(text) ? ": " : "");
+	return take(text);
 }
 
 /* traceback.TracebackException of `exception`; NULL with an exception. */
@@ -291,7 +318,7 @@ static char *format(PyObject *summary, PyObject *exception, enum profile profile
 	auto_buf struct buf b = BUF_NULL;
 	auto_buf struct buf last = BUF_NULL;
 	auto_buf struct buf tight = BUF_NULL;
-	bool is_syntax = PyObject_TypeCheck(exception, (PyTypeObject *)PyExc_SyntaxError);
+	bool is_syntax = is_a(exception, PyExc_SyntaxError);
 
 	if (join(summary, "format", limit, &b) < 0)
 		return NULL;
@@ -305,6 +332,20 @@ static char *format(PyObject *summary, PyObject *exception, enum profile profile
 	if (*ret_cut)
 		b.len = utf8_prefix(b.data, b.len, limit);
 	return buf_take(&b, NULL);
+}
+
+/* True when the message says more than the exception does: its traceback has to say it as well. */
+static bool is_unattended(PyObject *exception) {
+	return is_a(exception, PyExc_SystemExit) || is_a(exception, PyExc_EOFError) ||
+		is_debugger_quit(exception);
+}
+
+/* Puts the message into the summary as the exception's own text. Never raises. */
+static void replace_text(PyObject *summary, PyObject *text) {
+	auto_py *str = text ? PyUnicode_FromEncodedObject(text, "utf-8", "replace") : NULL;
+
+	if (!str || PyObject_SetAttrString(summary, "_str", str) < 0)
+		PyErr_Clear();
 }
 
 /* The deepest frame of user code. */
@@ -359,6 +400,8 @@ void pyerr_describe(PyObject *exception, const char *code, struct answer_error *
 			&ret->message_truncated);
 
 	summary = summarize(exception);
+	if (summary && is_unattended(exception))
+		replace_text(summary, text);
 	if (summary) {
 		locate(summary, ret);
 		if (filter(summary, profile == PROFILE_TEXT, &budget) >= 0)
@@ -366,7 +409,7 @@ void pyerr_describe(PyObject *exception, const char *code, struct answer_error *
 				&ret->traceback_truncated);
 	}
 	PyErr_Clear();
-	if (!ret->filename && PyObject_TypeCheck(exception, (PyTypeObject *)PyExc_SyntaxError))
+	if (!ret->filename && is_a(exception, PyExc_SyntaxError))
 		locate_syntax(exception, ret);
 	if (ret->filename) {
 		char *bounded = pyerr_bound(ret->filename, strlen(ret->filename), max_text,
