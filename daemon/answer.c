@@ -162,8 +162,10 @@ void answer_set_error(struct answer *a, const struct answer_error *e, enum profi
 		buf_add_char(&a->text, '\n');
 	if (e->traceback)
 		buf_add_str(&a->text, e->traceback);
-	else
-		buf_addf(&a->text, "[%s] %s", e->code, e->message ? e->message : "");
+	/* A timeout's traceback tells where the code was, not that it had no more time. */
+	if (!e->traceback || !strcmp(e->code, "timeout"))
+		buf_addf(&a->text, "%s[%s] %s", e->traceback ? "\n" : "", e->code,
+			e->message ? e->message : "");
 }
 
 char *answer_message(const char *format, ...) {
