@@ -29,6 +29,7 @@
 #define WIRE_STATUS    "ipython-mcp/status"
 #define WIRE_INTERRUPT "ipython-mcp/interrupt"
 #define WIRE_STOP      "ipython-mcp/stop"
+#define WIRE_CALL      "ipython-mcp/call"
 
 /* Exit codes of the programs, beyond 0 and 1 (sysexits.h). */
 enum wire_exit {

@@ -21,12 +21,22 @@
  *	memory			{rss_bytes, pss_bytes}, each null where the kernel does not tell
  *	socket			path
  *	status_line		all of it in one line, as systemd is told
- * The session that asks is listed like any other.
+ * The session that asks is listed and counted like any other; ipython-mcp leaves itself out.
  *
- * ipython-mcp/interrupt {} answers {interrupted}: whether a call was running.
+ * ipython-mcp/interrupt {own?: bool} answers {interrupted}: whether a call was running; with own, only a
+ * call of the session that asks counts.
  *
  * ipython-mcp/stop {force?: bool} answers {} and then ends the daemon as SIGTERM does; with force
  * without its grace for the running call.
+ *
+ * ipython-mcp/call takes what tools/call takes, progress and cancellation included, and waits its turn like
+ * one; only its answer differs, since a terminal keeps apart what a model reads as one text:
+ *	stdout, stderr		what was printed, as profile text shows it
+ *	stdoutFile, stderrFile	the whole of it, when some was omitted and has been saved
+ *	text			the value of a last expression, or the error, as the session's profile shows it
+ *	images			[path] of the images that were saved
+ *	notice			as everywhere, absent when there is none
+ *	isError
  */
 
 #include <config.h>
@@ -165,8 +175,15 @@ static void admin_status(struct request *r) {
 }
 
 static void admin_interrupt(struct request *r) {
-	era_answer(r, callq_interrupt(r->session->daemon) ? "\"interrupted\":true"
-							   : "\"interrupted\":false");
+	struct daemon *d = r->session->daemon;
+	bool is_meant = true;
+	struct callq_status q;
+
+	if (jspan_is_word(jscan_get(r->params, "own"), "true")) {
+		callq_status(d, &q);
+		is_meant = q.is_running && q.session == r->session->id;
+	}
+	era_answer(r, is_meant && callq_interrupt(d) ? "\"interrupted\":true" : "\"interrupted\":false");
 }
 
 static void admin_stop(struct request *r) {
@@ -176,10 +193,16 @@ static void admin_stop(struct request *r) {
 	daemon_stop(r->session->daemon, force);
 }
 
+static void admin_call(struct request *r) {
+	r->to.revision = &revision_people;
+	era_tools_call(r);
+}
+
 static const struct method admin_methods[] = {
 	{ WIRE_STATUS, admin_status },
 	{ WIRE_INTERRUPT, admin_interrupt },
 	{ WIRE_STOP, admin_stop },
+	{ WIRE_CALL, admin_call },
 	{ 0 },
 };
 

@@ -203,6 +203,65 @@ static void write_text(const struct render *r, const struct shrink *s, struct bu
 }
 
 /*
+ * For people's tools, whatever the profile: the parts that a terminal keeps apart.
+ */
+
+static void write_stream_parts(const struct render *r, struct buf *b) {
+	const struct {
+		const char *name;
+		const struct output_text *text;
+	} streams[] = { { "stdout", r->out }, { "stderr", r->err } };
+
+	for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+		auto_buf struct buf text = BUF_NULL;
+
+		add_stream_text(&text, "", streams[i].text);
+		add_text_member(b, streams[i].name, "", text.data, text.len);
+		b->has_failed |= text.has_failed;
+		if (streams[i].text->file)
+			add_text_member(b, streams[i].name, "File", streams[i].text->file,
+				strlen(streams[i].text->file));
+	}
+}
+
+/* The files that display_data names, one for each image. */
+static void write_image_parts(const struct answer *a, struct buf *b) {
+	struct jspan items = JSPAN_NULL, item, name, payload;
+	const char *separator = "";
+
+	for (size_t i = 0; i < a->n_members; i++)
+		if (!strcmp(a->members[i].name, "display_data"))
+			items = (struct jspan){ a->members[i].json.data, a->members[i].json.len };
+	buf_add_str(b, ",\"images\":[");
+	for (size_t at = 0; jscan_next(items, &at, &item);) {
+		struct jspan data = jscan_get(item, "data");
+
+		for (size_t k = 0; jscan_next_member(data, &k, &name, &payload);) {
+			struct jspan file = jscan_get(payload, "file");
+
+			if (!file.at)
+				continue;
+			buf_add_str(b, separator);
+			buf_add(b, file.at, file.len);
+			separator = ",";
+		}
+	}
+	buf_add_char(b, ']');
+}
+
+static void write_parts(const struct render *r, struct buf *b) {
+	const struct answer *a = r->answer;
+
+	if (keeps_output(r))
+		write_stream_parts(r, b);
+	add_text_member(b, "text", "", a->text.data, a->text.len);
+	write_image_parts(a, b);
+	if (r->notice)
+		add_text_member(b, "notice", "", r->notice, strlen(r->notice));
+	buf_addf(b, ",\"isError\":%s", a->is_error ? "true" : "false");
+}
+
+/*
  * The result.
  */
 
@@ -222,6 +281,10 @@ static void write_result(const struct render *r, const struct shrink *s, struct 
 	auto_buf struct buf text = BUF_NULL;
 	const char *separator = "";
 
+	if (r->revision->keeps_parts) {
+		write_parts(r, b);
+		return;
+	}
 	if (r->profile == PROFILE_TEXT)
 		write_text(r, s, &text);
 	else

@@ -37,6 +37,16 @@ const struct revision revisions[N_REVISIONS] = {
 		.result_closing = ",\"_meta\":{\"" META_SERVER "\":{" NAME_AND_VERSION TITLE "}}" },
 };
 
+const struct revision revision_people = {
+	.name = "",
+	.index = LATEST_LEGACY,
+	.has_progress_message = true,
+	.keeps_parts = true,
+	.server_info = "{" NAME_AND_VERSION "}",
+	.result_opening = "",
+	.result_closing = "",
+};
+
 const struct revision *revision_find(struct jspan name) {
 	for (size_t i = 0; i < N_REVISIONS; i++)
 		if (jspan_equals(name, revisions[i].name))

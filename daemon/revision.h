@@ -22,6 +22,7 @@ struct revision {
 	bool has_annotations; /* on tools */
 	bool has_tool_title;  /* title, _meta and outputSchema on tools; structuredContent */
 	bool is_modern;       /* no handshake: each request names the revision */
+	bool keeps_parts;     /* of no revision: a call's streams and value stay apart */
 
 	/* JSON text: what the server says of itself, and members that open and close each result. */
 	const char *server_info;
@@ -32,6 +33,9 @@ enum { N_REVISIONS = 5, LATEST_LEGACY = 3, MODERN = 4 };
 
 /* Table of all revisions, oldest first. */
 extern const struct revision revisions[N_REVISIONS];
+
+/* How requests of people's tools are answered; not in the table. */
+extern const struct revision revision_people;
 
 /* The row that a JSON string names; NULL for any other value. */
 const struct revision *revision_find(struct jspan name);
