@@ -132,7 +132,8 @@ def test_dask():
         with open(os.path.join(library, "compute.py"), "w", encoding="utf-8") as f:
             f.write(CLUSTER)
         with Daemon(place=place, environment={"IPYTHON_MCP_PYTHON": python, "IPYTHON_MCP_LIBRARY_PATHS": library,
-                "IPYTHON_MCP_PRELOAD_MODULES": "compute"}) as daemon:
+                "IPYTHON_MCP_PRELOAD_MODULES": "compute",
+                "IPYTHON_MCP_MODULE_ALIASES": '{"compute": "compute"}'}) as daemon:
             with daemon.connect() as client:
                 client.open()
                 answer = client.execute("import os\nfutures = [compute.client.submit(os.getpid, pure=False, "

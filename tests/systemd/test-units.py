@@ -154,7 +154,7 @@ def test_clients_during_slow_start():
         client.open()
     calls = [client.start_call("execute", {"code": f"{i}"}) for i, client in enumerate(clients)]
     assert m.show(SERVICE, "ActiveState") == "activating"
-    assert "preload" in m.show(SERVICE, "StatusText"), m.show(SERVICE, "StatusText")
+    wait_for(lambda: "preload" in m.show(SERVICE, "StatusText"), "the phase in the status line")
     started = subprocess.Popen(m.inside("systemctl", "--user", "start", SERVICE))
     assert started.poll() is None
     open(path, "w").close()
@@ -214,6 +214,7 @@ def test_crashing_start():
         wait_for(lambda: int(m.show(SERVICE, "NRestarts")) >= 7, "seven restarts")
     assert m.is_active(SOCKET)
     m.settings()
+    wait_for(lambda: m.is_active(SERVICE), "a start that succeeds")
     with m.connect() as client:
         client.open()
         assert client.execute("1")["result"] == 1
@@ -385,7 +386,8 @@ def test_hardening_drop_in():
     m.drop_in(SERVICE, re.search(r"^\.Bd.*?\n(.*?)^\.Ed", section, re.M | re.S).group(1))
     with m.connect() as client:
         client.open()
-        assert client.execute("import subprocess\nsubprocess.run(['echo', 'hi']).returncode")["result"] == 0
+        answer = client.execute("import subprocess\nsubprocess.run(['echo', 'hi']).returncode")
+        assert answer["ok"] and answer["result"] == 0, answer
         assert client.execute("import multiprocessing as m\n"
             "with m.get_context('fork').Pool(2) as p:\n    r = p.map(abs, [-1, -2])\nr")["result"] == [1, 2]
         status = client.execute("open('/proc/self/status').read()")["result"]
