@@ -7,10 +7,11 @@
  * progress message, the end of somebody's patience. It is not stopped when a call ends: calls that take
  * microseconds should not pay for timers.
  *
- * A deadline's schedule. At the deadline the call is interrupted. What ended by then, or within a second,
+ * A deadline's schedule. At the deadline the call is interrupted. What ends by then, or within a second,
  * is answered by the Python half as a timeout. Just before the second has passed, children that ignored
- * SIGINT are killed (the second interrupt), and if even that did not end the call it is answered as still
- * running. Interrupts go on at doubling intervals.
+ * SIGINT are killed (the second interrupt, which leaves the cell itself alone: it may be tidying up), and
+ * if even that did not end the call it is answered as still running. Then it is interrupted again at
+ * doubling intervals.
  *
  * A person's interrupt is sent once: code may have good use for one KeyboardInterrupt, and the person can
  * ask again.
@@ -31,7 +32,8 @@
 #define RETRY_S          0.01
 #define AGAIN_S          0.85 /* from the first interrupt to the second */
 #define OVERDUE_S        0.97 /* from the deadline to the answer that it still runs */
-#define MAX_AGAIN_S      30.0
+#define LATER_S          4.0  /* from the second to the third, doubling */
+#define MAX_LATER_S      60.0
 #define PROGRESS_S       5.0
 #define LEAST_PROGRESS_S 0.1
 #define FOREVER_S        1e9 /* longer limits mean the same and would not fit a timer */
@@ -155,7 +157,7 @@ void callclock_watch_all(struct callq *q) {
 
 void callclock_interrupt(struct callq *q, enum shell_reason reason) {
 	struct call *c = q->running;
-	double wait = AGAIN_S;
+	double wait = LATER_S;
 
 	if (reason != c->reason)
 		c->again = 0;
@@ -164,10 +166,11 @@ void callclock_interrupt(struct callq *q, enum shell_reason reason) {
 		/* Python has not quite begun the call, or its reply is on the way. */
 		c->interrupt_due = callq_now() + RETRY_S;
 	} else {
-		for (unsigned i = 0; i < c->again && wait < MAX_AGAIN_S; i++)
+		for (unsigned i = 1; i < c->again && wait < MAX_LATER_S; i++)
 			wait *= 2;
-		c->interrupt_due = reason == SHELL_OPERATOR ? 0 : callq_now() + least(wait, MAX_AGAIN_S);
-		c->again++;
+		if (!c->again++)
+			wait = AGAIN_S;
+		c->interrupt_due = reason == SHELL_OPERATOR ? 0 : callq_now() + least(wait, MAX_LATER_S);
 		c->n_interrupts++;
 	}
 	callclock_watch(q, c);

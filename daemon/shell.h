@@ -130,8 +130,10 @@ struct shell_ops {
 
 	/*
 	 * Interrupts call `id` if it is the one that runs; false when it is not. Never reaches a
-	 * later call. `again` is how often it was interrupted before: from the first time on,
-	 * children that the cell's shell commands left get SIGKILL instead of SIGINT. Any thread.
+	 * later call. `again` is how often it was interrupted before for that reason. From the first
+	 * time on, children that the cell's shell commands left get SIGKILL instead of SIGINT; the
+	 * first time they alone get something, unless a person asks, because the cell may be tidying
+	 * up. Any thread.
 	 */
 	bool (*interrupt)(uint64_t id, enum shell_reason reason, unsigned again);
 

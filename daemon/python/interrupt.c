@@ -62,18 +62,21 @@ void interrupt_arm(uint64_t id) {
 	children_forget();
 	pthread_mutex_lock(&lock);
 	armed = id;
+	if (announced != id)
+		n_sent = 0;
 	announced = 0;
-	n_sent = 0;
 	pthread_mutex_unlock(&lock);
-	/* After arming: what came for this call while it was only announced is counted or drained, never
-	 * raised without being known. */
 	restore_handler();
 	drain();
+	/* What came for this call before now was drained with the rest, and is still owed to it. */
+	if (n_sent)
+		pthread_kill(thread, SIGINT);
 }
 
 void interrupt_announce(uint64_t id) {
 	pthread_mutex_lock(&lock);
 	announced = id;
+	n_sent = 0;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -111,7 +114,8 @@ bool interrupt_send(uint64_t id, enum shell_reason reason, unsigned again) {
 		/* Children first: the cell then finds its command ended rather than still to be
 		 * waited for. */
 		children_signal(again ? SIGKILL : SIGINT);
-		pthread_kill(thread, SIGINT);
+		if (again != 1 || reason == SHELL_OPERATOR)
+			pthread_kill(thread, SIGINT);
 	}
 	pthread_mutex_unlock(&lock);
 	return is_ours;
