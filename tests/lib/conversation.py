@@ -502,6 +502,8 @@ class Player:
             self.seat(step.session).is_over = True  # no fence: it cannot be written to any more
         elif word == "limit":
             self.limit = float(rest)
+        elif word == "ready":
+            self.daemon.wait_ready()
         elif word == "touch":
             with open(rest, "w", encoding="utf-8"):
                 pass

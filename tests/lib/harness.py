@@ -19,6 +19,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -26,6 +27,8 @@ import paths
 import schema
 
 LIMIT = 30.0
+
+sys.set_int_max_str_digits(0)  # the daemon's integers are longer than what Python reads by default
 
 
 def limit(seconds=None):
@@ -151,6 +154,14 @@ class Daemon:
     def log(self):
         with open(self.log_path, "r", errors="replace") as f:
             return f.read()
+
+    def status(self):
+        """What `ipython-mcp status` asks for."""
+        with self.connect() as client:
+            return client.request("ipython-mcp/status")["result"]
+
+    def wait_ready(self):
+        wait_for(lambda: self.status()["state"] != "starting", "the shell's start", 60)
 
     def is_alive(self):
         return self.process.poll() is None
@@ -330,6 +341,7 @@ class Client:
         self.stream = stream
         self.daemon = daemon
         self.revision = None      # of the legacy handshake
+        self.requested = None     # by an initialize whose answer may be under way
         self.modern = False       # requests carry the modern metadata
         self.profile = "full"
         self.pending = {}         # id -> (method, revision, params)
@@ -383,7 +395,7 @@ class Client:
         key = self._key(message["id"])
         if key in self.pending:
             return  # the second of two with one id is refused; the first goes on
-        revision = self.revision
+        revision = self.revision or self.requested
         if META + "protocolVersion" in meta and not (
                 method == "initialize" and meta[META + "protocolVersion"] != schema.MODERN):
             revision = schema.MODERN
@@ -392,6 +404,7 @@ class Client:
         elif method == "initialize":
             version = params.get("protocolVersion")
             revision = version if version in schema.LEGACY else "2025-11-25"
+            self.requested = self.requested or revision
         self.pending[key] = (method, revision, params)
         token = meta.get("progressToken")
         if isinstance(token, (str, int)) and not isinstance(token, bool):
@@ -399,7 +412,8 @@ class Client:
 
     @staticmethod
     def _key(id):
-        return json.dumps(id)  # 1, "1" and 1.0 are three ids
+        # 1, "1" and 1.0 are three ids; half of a surrogate pair comes back as U+FFFD.
+        return json.dumps(id, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def receive(self, seconds=None):
         """The next message, validated."""
