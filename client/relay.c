@@ -62,6 +62,7 @@ struct relay {
 	struct attach attach;
 	struct replay *replay;
 	const char *failure; /* in REFUSING */
+	char *message;       /* what it points to, when it is ours to free */
 	int exit_code;
 
 	int daemon; /* -1: not connected */
@@ -193,8 +194,8 @@ static void on_attach_failed(struct relay *r, char *message) {
 		r->retry_ms = r->now_ms + r->backoff_ms;
 		return;
 	}
+	r->message = message;
 	relay_complain("%s", message ? message : no_memory);
-	/* The message is needed until the end of the program. */
 	refuse_all(r, message ? message : no_memory, WIRE_EXIT_UNAVAILABLE);
 }
 
@@ -505,5 +506,6 @@ int relay_run(const struct relay_options *options) {
 	frame_deinit(&r.from_client);
 	stream_deinit(&r.to_client);
 	replay_free(r.replay);
+	free(r.message);
 	return exit_code;
 }
