@@ -75,8 +75,8 @@ void protocol_result(struct daemon *d, struct reply_to *to, struct buf *members)
 	reply_end(d, to, &answer);
 }
 
-static void error_write(struct buf *b, const char *id, int code, const char *data, const char *format,
-	va_list args) {
+__attribute__((format(printf, 5, 0))) static void error_write(struct buf *b, const char *id, int code,
+	const char *data, const char *format, va_list args) {
 	char message[1024];
 
 	vsnprintf(message, sizeof(message), format, args);
