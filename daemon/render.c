@@ -410,6 +410,8 @@ static bool cut_stream(struct output_text *t, size_t max_bytes) {
 }
 
 static bool shrink(const struct render *r, struct shrink *s, size_t excess, size_t limit) {
+	bool was_cut;
+
 	/* Only execute's answers have parts that can go. */
 	if (!keeps_output(r))
 		return false;
@@ -421,8 +423,10 @@ static bool shrink(const struct render *r, struct shrink *s, size_t excess, size
 	}
 	if (replace_result(r))
 		return true;
-	/* Both: a short-circuit would leave the second one long. */
-	return cut_stream(r->out, limit / 16) | cut_stream(r->err, limit / 16);
+	/* Both are cut, whatever becomes of the first. */
+	was_cut = cut_stream(r->out, limit / 16);
+	was_cut |= cut_stream(r->err, limit / 16);
+	return was_cut;
 }
 
 /* An answer that is nothing but an error, in place of one that cannot be sent. */
