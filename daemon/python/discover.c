@@ -37,18 +37,14 @@ int discover_init(void) {
 	return kept.signature && kept.getdoc && kept.function && kept.method && kept.builtin ? 0 : -1;
 }
 
-static bool is_function(PyObject *object) {
+static const char *kind_of(PyObject *object) {
 	PyTypeObject *type = Py_TYPE(object);
 
-	return type == kept.function || type == kept.method || type == kept.builtin;
-}
-
-static const char *kind_of(PyObject *object) {
-	if (PyType_IsSubtype(Py_TYPE(object), &PyModule_Type))
+	if (PyType_IsSubtype(type, &PyModule_Type))
 		return "module";
 	if (PyType_Check(object))
 		return "type";
-	if (is_function(object))
+	if (type == kept.function || type == kept.method || type == kept.builtin)
 		return "function";
 	return PyCallable_Check(object) ? "callable" : "variable";
 }
@@ -114,7 +110,7 @@ static void add_cuts(struct buf *b, const char *const *names, const bool *cuts, 
 	buf_add_char(b, '}');
 }
 
-/* One function of `list`. 0 or -1 as add_look(). */
+/* One callable of `list`. 0 or -1 as add_look(). */
 static int add_function(struct buf *b, PyObject *name, PyObject *function) {
 	static const char *const parts[] = { "signature", "module", "description" };
 	size_t max_text = half.settings->max_text_chars;
@@ -223,8 +219,8 @@ static int finish_items(struct tool_run *run, const char *member, int r) {
 	return fail_items(run, member, &error);
 }
 
-static int choose_function(PyObject *name, PyObject *object, void *ctx) {
-	return is_function(object);
+static int choose_callable(PyObject *name, PyObject *object, void *ctx) {
+	return PyCallable_Check(object);
 }
 
 int discover_list(struct tool_run *run) {
@@ -238,7 +234,7 @@ int discover_list(struct tool_run *run) {
 		return -1;
 	if (r)
 		return fail_items(run, "functions", &error);
-	r = write_items(run, "functions", choose_function, NULL, add_function,
+	r = write_items(run, "functions", choose_callable, NULL, add_function,
 		half.settings->max_results);
 	return finish_items(run, "functions", r);
 }
