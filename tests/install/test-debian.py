@@ -4,7 +4,6 @@
 used there, and removed again."""
 
 import glob
-import json
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import paths  # noqa: E402
 import tap  # noqa: E402
+from harness import Client, Place, Stream  # noqa: E402
 
 _built = None
 
@@ -74,8 +74,9 @@ def test_builds():
 def test_lintian():
     """lintian finds no error and no warning"""
     changes = glob.glob(os.path.join(os.path.dirname(package()), "*.changes"))[0]
-    done = subprocess.run(["lintian", "--allow-root", "--fail-on", "error,warning", changes], capture_output=True,
-        text=True)
+    # The maintainer's address is in .invalid on purpose: who publishes a package puts in their own.
+    done = subprocess.run(["lintian", "--allow-root", "--fail-on", "error,warning", "--suppress-tags",
+        "bogus-mail-host,bogus-mail-host-in-debian-changelog", changes], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -84,19 +85,7 @@ USE = """
 set -eu
 mount --make-rprivate /
 mount -t overlay -o "lowerdir=$1/usr:/usr" overlay /usr
-mkdir -m 700 "$2/run"
-export HOME=$2 IPYTHON_MCP_RUNTIME_DIR=$2/run PATH=/usr/bin:/bin
-python3 - <<'END' | ipython-mcp-connect --profile text
-import json
-def send(**message):
-    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
-send(id=1, method="initialize", params={"protocolVersion": "2025-11-25", "capabilities": {},
-    "clientInfo": {"name": "t", "version": "1"}})
-send(method="notifications/initialized")
-send(id=2, method="tools/call", params={"name": "execute", "arguments": {"code": "x = 6\\nx * 7"}})
-import time
-time.sleep(20)
-END
+exec ipython-mcp-connect --profile text
 """
 
 
@@ -105,7 +94,7 @@ def test_install_use_remove():
     if os.geteuid() != 0:
         raise tap.Skip("a scratch root takes root")
     deb = package()
-    with tempfile.TemporaryDirectory(prefix="mcp-root-") as root, tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory(prefix="mcp-root-") as root, Place() as place:
         os.makedirs(os.path.join(root, "var/lib/dpkg/info"))
         os.makedirs(os.path.join(root, "var/lib/dpkg/updates"))
         open(os.path.join(root, "var/lib/dpkg/status"), "w").close()
@@ -113,22 +102,14 @@ def test_install_use_remove():
         run([*dpkg, "--install", deb])
         assert os.path.exists(os.path.join(root, "usr/bin/ipython-mcpd"))
 
-        process = subprocess.Popen(["unshare", "--mount", "sh", "-c", USE, "sh", root, home],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        try:
-            json.loads(process.stdout.readline())
-            answer = json.loads(process.stdout.readline())
-            while "id" not in answer:
-                answer = json.loads(process.stdout.readline())
-            assert answer["result"]["content"][0]["text"].strip() == "42", answer
-            listing = run(["nsenter", "-t", str(process.pid), "-m", "env", "HOME=" + home,
-                "IPYTHON_MCP_RUNTIME_DIR=" + home + "/run", "ipython-mcp", "list"])
-            assert "default" in listing, listing
-            run(["nsenter", "-t", str(process.pid), "-m", "env", "HOME=" + home,
-                "IPYTHON_MCP_RUNTIME_DIR=" + home + "/run", "ipython-mcp", "stop", "--force"])
-        finally:
-            process.kill()
-            process.wait()
+        command = ["unshare", "--mount", "sh", "-c", USE, "sh", root]
+        with Client(Stream.to_program(command, place.environment(), place.root)) as client:
+            client.profile = "text"
+            client.open()
+            assert client.execute("x = 6\nx * 7").strip() == "42"
+            inside = ["nsenter", "-t", str(client.stream.process.pid), "-m", "ipython-mcp"]
+            assert "default" in run([*inside, "list"], env=place.environment())
+            assert run([*inside, "exec", "x"], env=place.environment()).strip() == "6"
 
         run([*dpkg, "--purge", "ipython-mcp"])
         left = [os.path.join(d, n) for d, _, names in os.walk(root) for n in names if "/var/lib/dpkg" not in d]

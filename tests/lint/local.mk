@@ -15,3 +15,7 @@ tests_lint_settings_SOURCES = tests/lint/settings.c daemon/config.c daemon/marke
 	daemon/requirement.c daemon/setting.c daemon/specifier.c
 tests_lint_settings_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tests_lint_settings_LDADD = libborder.la libcommon.la $(JANSSON_LIBS)
+
+# The same for what a shell offers.
+TESTS += tests/lint/test-completion.py
+EXTRA_DIST += tests/lint/test-completion.py
