@@ -261,10 +261,12 @@ int callfn_call(struct tool_run *run, PyObject *name, PyObject *callable, PyObje
 		auto_py *type = py_qualified_type(callable);
 		auto_py *bytes = type ? py_utf8(type) : NULL;
 
-		if (!bytes)
+		auto_buf struct buf quoted = BUF_NULL;
+
+		if (!bytes || convert_add_str(&quoted, name, 200, NULL) < 0)
 			return -1;
-		toolbox_refuse(&error, "not_callable", "It is bound to a %s, which cannot be called.",
-			PyBytes_AsString(bytes));
+		toolbox_refuse(&error, "not_callable", "%.*s is a %s, which cannot be called.",
+			(int)quoted.len, quoted.data, PyBytes_AsString(bytes));
 		return callfn_fail(run, name, &error);
 	}
 	if (!fits_plainly(callable, keywords)) {

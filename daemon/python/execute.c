@@ -35,20 +35,32 @@ static void outcome_deinit(struct outcome *o) {
 	Py_CLEAR(o->exception);
 }
 
-/* The `code` argument, or NULL with a complaint: empty, blank or no string. */
-static PyObject *find_code(PyObject *arguments, const char **ret_complaint) {
-	borrowed PyObject *code = PyDict_GetItemString(arguments, "code");
+/*
+ * The `code` argument: 0, 1 and a refusal when it is missing, blank or no string or when there are
+ * arguments that the tool does not have, -1 with an exception. Borrowed from the arguments.
+ */
+static int find_code(struct tool_run *run, PyObject **ret_code, struct answer_error *ret_error) {
+	static const struct arg args[] = {
+		{ "code", ARG_STRING, true, "invalid_code" },
+		{ "timeout", ARG_NUMBER },
+		{ "progress_interval", ARG_NUMBER },
+		{ 0 },
+	};
+	PyObject *values[ARRAY_LEN(args)] = { NULL };
 	auto_py *stripped = NULL;
+	int r = toolbox_arguments(run, args, values, ret_error);
 
-	*ret_complaint = "`code` is missing; it has to be a string of Python code";
-	if (!code)
-		return NULL;
-	*ret_complaint = "`code` has to be a string of Python code";
-	if (!PyUnicode_Check(code))
-		return NULL;
-	*ret_complaint = "`code` is blank; there is nothing to run";
-	stripped = PyObject_CallMethod(code, "strip", NULL);
-	return stripped && PyUnicode_GetLength(stripped) > 0 ? code : NULL;
+	if (r)
+		return r;
+	stripped = PyObject_CallMethod(values[0], "strip", NULL);
+	if (!stripped)
+		return -1;
+	if (PyUnicode_GetLength(stripped) == 0) {
+		toolbox_refuse(ret_error, "invalid_code", "`code` is blank; there is nothing to run.");
+		return 1;
+	}
+	*ret_code = values[0];
+	return 0;
 }
 
 static long get_count(PyObject *shell) {
@@ -324,19 +336,18 @@ static void write_answer(struct tool_run *run, const struct outcome *o, const st
 }
 
 int execute_run(struct tool_run *run) {
-	const char *complaint = NULL;
-	borrowed PyObject *code = find_code(run->arguments, &complaint);
+	borrowed PyObject *code = NULL;
 	__attribute__((cleanup(outcome_deinit))) struct outcome o = { 0 };
 	auto_answer_error struct answer_error error = { 0 };
 	auto_buf struct buf result = BUF_NULL;
 	auto_buf struct buf display = BUF_NULL;
 	bool has_failed = true, has_text = false;
+	int r = find_code(run, &code, &error);
 
+	if (r < 0)
+		return -1;
 	capture_begin();
-	if (!code) {
-		PyErr_Clear();
-		toolbox_refuse(&error, "invalid_code", "%s", complaint);
-	} else {
+	if (r == 0) {
 		run_cell(code, &o);
 		if (o.exception)
 			take_error(run, &o, &error);
