@@ -4,8 +4,8 @@
 /*
  * Cleanup by Attribute
  *
- * A local marked auto_* is released when it goes out of scope, so that early returns need no labels.
- * take() hands the value on and disarms the local.
+ * A local marked auto_* is released when it goes out of scope, so that early returns need no labels. It
+ * may be there for its release alone. take() hands the value on and disarms the local.
  */
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static inline void cleanup_close(int *fd) {
 		close(*fd);
 }
 
-#define auto_free  __attribute__((cleanup(cleanup_free)))
-#define auto_close __attribute__((cleanup(cleanup_close)))
+#define auto_free  __attribute__((cleanup(cleanup_free), unused))
+#define auto_close __attribute__((cleanup(cleanup_close), unused))
 
 /* The pointer's value; the variable is NULL afterwards. */
 #define take(p)                                                                                    \

@@ -186,8 +186,8 @@ static PyObject *default_config(void) {
 static PyObject *build(PyObject *config) {
 	auto_py *class = py_import_attr("IPython.core.interactiveshell", "InteractiveShell");
 	auto_py *directory = ipython_directory();
-	auto_py *environ = py_import_attr("os", "environ");
-	auto_py *hidden = environ ? py_call_method(environ, "pop", "(sO)", "VIRTUAL_ENV", Py_None) : NULL;
+	auto_py *variables = py_import_attr("os", "environ");
+	auto_py *hidden = variables ? py_call_method(variables, "pop", "(sO)", "VIRTUAL_ENV", Py_None) : NULL;
 	auto_py *create = class ? PyObject_GetAttrString(class, "instance") : NULL;
 	auto_py *args = PyTuple_New(0);
 	auto_py *kwargs = NULL;
@@ -200,7 +200,7 @@ static PyObject *build(PyObject *config) {
 		: Py_BuildValue("{s:O}", "config", config);
 	if (kwargs)
 		built = PyObject_Call(create, args, kwargs);
-	if (built && hidden != Py_None && PyMapping_SetItemString(environ, "VIRTUAL_ENV", hidden) < 0)
+	if (built && hidden != Py_None && PyMapping_SetItemString(variables, "VIRTUAL_ENV", hidden) < 0)
 		PyErr_Clear();
 	return built;
 }

@@ -23,7 +23,7 @@ static inline void py_cleanup(PyObject **o) {
 }
 
 /* An owned reference that is given up at the end of its scope; take() hands it on. */
-#define auto_py __attribute__((cleanup(py_cleanup))) PyObject
+#define auto_py __attribute__((cleanup(py_cleanup), unused)) PyObject
 
 /* Marks a reference that somebody else keeps alive. */
 #define borrowed
