@@ -87,3 +87,10 @@ tests_unit_test_output_SOURCES = tests/unit/test-output.c tests/lib/check.h daem
 	daemon/fds.c daemon/files.c daemon/output.c daemon/spill.c
 tests_unit_test_output_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS)
 tests_unit_test_output_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS)
+
+check_PROGRAMS += tests/unit/test-render
+TESTS += tests/unit/test-render
+tests_unit_test_render_SOURCES = tests/unit/test-render.c tests/lib/check.h daemon/catalog.c daemon/render.c \
+	daemon/tools.c
+tests_unit_test_render_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_render_LDADD = libborder.la libcommon.la $(JANSSON_LIBS)
