@@ -78,7 +78,7 @@ static int show(PyObject *figure) {
 
 	if (!png || png == Py_None)
 		return png ? 0 : -1;
-	text = PyObject_Str(figure);
+	text = PyObject_Repr(figure);
 	data = text ? Py_BuildValue("{s:O,s:O}", "text/plain", text, "image/png", png) : NULL;
 	return data ? display_add(data, NULL) : -1;
 }
@@ -141,8 +141,10 @@ static PyObject *show_all(PyObject *self, PyObject *args, PyObject *kwargs) {
 
 /* Makes agg the backend and its show() ours. Before pyplot is loaded, or after. */
 static int set_backend(void) {
+	/* pyplot asks for the signature, which stands in the first line. */
 	static PyMethodDef method = { "show", (PyCFunction)(void (*)(void))show_all,
-		METH_VARARGS | METH_KEYWORDS, "Shows the open figures in the answer and closes them." };
+		METH_VARARGS | METH_KEYWORDS,
+		"show(*args, **kwargs)\n--\n\nShows the open figures in the answer and closes them." };
 	auto_py *agg = PyImport_ImportModule("matplotlib.backends.backend_agg");
 	auto_py *parameters = agg ? py_import_attr("matplotlib", "rcParams") : NULL;
 	auto_py *function = parameters ? PyCFunction_NewEx(&method, NULL, NULL) : NULL;

@@ -12,7 +12,7 @@
 #include "daemon/python/loop.h"
 #include "daemon/python/pyerr.h"
 
-static PyObject *running;  /* the loop inside loop_run() */
+static PyObject *running;      /* between loop_enter() and loop_leave() */
 static bool is_stop_under_way; /* a stop was scheduled and must be used up by that loop */
 
 /* IPython's loop when it has one that is open; new reference, NULL without an exception. */
@@ -39,11 +39,19 @@ static PyObject *get_tasks(PyObject *loop) {
 	return tasks;
 }
 
-bool loop_has_tasks(void) {
+bool loop_enter(void) {
 	auto_py *loop = get_loop();
 	auto_py *tasks = loop ? get_tasks(loop) : NULL;
 
-	return tasks && PyObject_Size(tasks) > 0;
+	if (!tasks || PyObject_Size(tasks) <= 0)
+		return false;
+	is_stop_under_way = false;
+	running = take(loop);
+	return true;
+}
+
+void loop_leave(void) {
+	Py_CLEAR(running);
 }
 
 /* Runs until somebody stops the loop. An exception of a task is printed: the others go on next time. */
@@ -62,17 +70,11 @@ static PyObject *on_stop(PyObject *self, PyObject *args) {
 }
 
 void loop_run(void) {
-	auto_py *loop = get_loop();
-
-	if (!loop)
-		return;
-	running = loop;
-	is_stop_under_way = false;
-	run_forever(loop);
+	run_forever(running);
 	/* A task ended the loop before our stop did: left there, it would end the next cell's await. */
-	while (is_stop_under_way && run_forever(loop))
+	while (is_stop_under_way && run_forever(running))
 		;
-	running = NULL;
+	loop_leave();
 }
 
 void loop_stop(void) {
@@ -82,10 +84,13 @@ void loop_stop(void) {
 
 	if (!running || is_stop_under_way)
 		return;
+	/* Before it is scheduled: the loop may run it, and be entered anew, before the call returns. */
+	is_stop_under_way = true;
 	function = PyCFunction_NewEx(&method, NULL, NULL);
 	if (function)
 		result = py_call_method(running, "call_soon_threadsafe", "(O)", function);
-	is_stop_under_way = result != NULL;
+	if (!result)
+		is_stop_under_way = false;
 	PyErr_Clear();
 }
 

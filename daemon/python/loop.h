@@ -5,13 +5,17 @@
 
 #include "daemon/python/py.h"
 
-/* True when tasks wait on the loop: the wait for the next call should run it. */
-bool loop_has_tasks(void);
+/*
+ * True when tasks wait on the loop: then loop_run() or loop_leave() has to follow, and from here on
+ * loop_stop() counts.
+ */
+bool loop_enter(void);
+void loop_leave(void);
 
-/* Runs the loop until loop_stop(), or an exception, which is printed as asyncio does. */
+/* Runs the loop until loop_stop(), or until a task raises what ends it, which is printed. Leaves it. */
 void loop_run(void);
 
-/* Ends loop_run() soon. Any thread with the GIL. */
+/* Ends loop_run() soon, also one that is about to start. Any thread with the GIL. */
 void loop_stop(void);
 
 /*

@@ -147,41 +147,58 @@ static void serve(struct shell_call *call) {
 	shell_call_free(call);
 }
 
-/* Waits for a call; NULL: time to stop. The GIL is held on entry and return, not in between. */
-static struct shell_call *wait_for_call(void) {
-	struct shell_call *call = NULL;
-	bool is_stopping = false;
+/* Waits for a call or the end without the GIL, which is held on entry and return. */
+static void sleep_for_call(void) {
+	PyThreadState *state = PyEval_SaveThread();
 
-	while (!call && !is_stopping) {
-		bool has_tasks = loop_has_tasks();
-		PyThreadState *state = has_tasks ? NULL : PyEval_SaveThread();
+	pthread_mutex_lock(&inbox.lock);
+	while (!inbox.next && !inbox.is_stopping)
+		pthread_cond_wait(&inbox.wake, &inbox.lock);
+	pthread_mutex_unlock(&inbox.lock);
+	PyEval_RestoreThread(state);
+}
+
+/* The same by running IPython's loop, whose tasks go on meanwhile. May return without a call. */
+static void loop_for_call(void) {
+	bool is_needed;
+
+	pthread_mutex_lock(&inbox.lock);
+	is_needed = !inbox.next && !inbox.is_stopping;
+	inbox.is_in_loop = is_needed;
+	pthread_mutex_unlock(&inbox.lock);
+	if (!is_needed) {
+		loop_leave();
+		return;
+	}
+	loop_run();
+	if (half_is_forked_child())
+		worker_leave_child(NULL);
+	pthread_mutex_lock(&inbox.lock);
+	inbox.is_in_loop = false;
+	pthread_mutex_unlock(&inbox.lock);
+}
+
+/* The next call; NULL: time to stop. */
+static struct shell_call *wait_for_call(void) {
+	for (;;) {
+		struct shell_call *call;
+		bool is_stopping;
+
+		if (loop_enter())
+			loop_for_call();
+		else
+			sleep_for_call();
 
 		pthread_mutex_lock(&inbox.lock);
-		while (!has_tasks && !inbox.next && !inbox.is_stopping)
-			pthread_cond_wait(&inbox.wake, &inbox.lock);
 		call = take(inbox.next);
 		is_stopping = inbox.is_stopping;
-		inbox.is_in_loop = has_tasks && !call && !is_stopping;
-		has_tasks = inbox.is_in_loop;
 		pthread_mutex_unlock(&inbox.lock);
-		if (state)
-			PyEval_RestoreThread(state);
-
-		if (has_tasks) {
-			loop_run();
-			if (half_is_forked_child())
-				worker_leave_child(NULL);
-			pthread_mutex_lock(&inbox.lock);
-			inbox.is_in_loop = false;
-			pthread_mutex_unlock(&inbox.lock);
-		}
+		if (!is_stopping && !call)
+			continue;
+		if (is_stopping)
+			shell_call_free(take(call));
+		return call;
 	}
-	/* One that was submitted while we were told to stop still gets its reply from the bridge. */
-	if (is_stopping) {
-		shell_call_free(call);
-		return NULL;
-	}
-	return call;
 }
 
 void worker_submit(struct shell_call *call) {
