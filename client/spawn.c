@@ -50,7 +50,7 @@ static char *daemon_path(void) {
 		self[len] = '\0';
 		slash = strrchr(self, '/');
 		if (slash) {
-			strcpy(slash + 1, DAEMON);
+			memcpy(slash + 1, DAEMON, sizeof(DAEMON));
 			if (access(self, X_OK) == 0)
 				return strdup(self);
 		}

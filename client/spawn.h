@@ -50,6 +50,7 @@ int spawn_unit(struct spawn *s, const struct rendezvous *place, const struct spa
 int spawn_detached(struct spawn *s, const struct rendezvous *place,
 	const struct spawn_options *options);
 
+/* How the start fares by now; does not wait. */
 enum spawn_state spawn_check(struct spawn *s);
 
 /*

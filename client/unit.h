@@ -13,6 +13,7 @@ enum unit_state {
 	UNIT_RUNNING,   /* the manager runs the daemon, or is about to */
 };
 
+/* What the user's manager says of the unit for this place; asks systemctl. */
 enum unit_state unit_state(const struct rendezvous *place);
 
 /* Main process of the service; 0 when it does not run. */

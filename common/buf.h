@@ -25,6 +25,7 @@ void buf_deinit(struct buf *b);
 /* Empties the buffer and keeps its memory. */
 void buf_clear(struct buf *b);
 
+/* Append bytes, a string without its NUL, a character, and what printf() makes of the format. */
 void buf_add(struct buf *b, const void *data, size_t len);
 void buf_add_str(struct buf *b, const char *s);
 void buf_add_char(struct buf *b, char c);

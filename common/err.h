@@ -9,4 +9,5 @@
 /* Returns `err` (negative errno) after tracing file and line at debug level. */
 #define err_new(err) err_trace((err), __FILE__, __LINE__)
 
+/* Traces where an error is born, at debug level, and returns `err`. */
 int err_trace(int err, const char *file, int line);

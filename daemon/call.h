@@ -86,6 +86,7 @@ struct callq {
 	size_t n_waiting;
 };
 
+/* Seconds of the monotonic clock. */
 double callq_now(void);
 
 /* callq.c */

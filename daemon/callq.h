@@ -63,4 +63,5 @@ struct callq_status {
 	uint64_t n_calls; /* ended since the start */
 };
 
+/* Fills *ret with the facts of this moment. */
 void callq_status(struct daemon *d, struct callq_status *ret);

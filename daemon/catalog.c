@@ -89,7 +89,7 @@ bool catalog_find(struct daemon *d, enum profile profile, const char *name,
 	if (!is_there || strlen(name) >= sizeof(ret_tool->name))
 		return false;
 	ret_tool->stable = stable;
-	strcpy(ret_tool->name, name);
+	memcpy(ret_tool->name, name, strlen(name) + 1);
 	return true;
 }
 

@@ -40,4 +40,5 @@ bool catalog_find(struct daemon *d, enum profile profile, const char *name,
 const char *catalog_list(struct daemon *d, enum profile profile, const struct revision *revision,
 	size_t *ret_len);
 
+/* Grows by one whenever the list changes. */
 uint64_t catalog_revision(const struct daemon *d);

@@ -96,7 +96,7 @@ void files_new(struct daemon *d) {
 	if (!path || strlen(path) >= sizeof(directory_in_use) || !make_private(parent) || !make_private(path))
 		return;
 	empty(path);
-	d->files_directory = strcpy(directory_in_use, path);
+	d->files_directory = memcpy(directory_in_use, path, strlen(path) + 1);
 }
 
 void files_free(struct daemon *d) {

@@ -63,6 +63,7 @@ struct session {
 
 struct sessions *sessions_new(struct daemon *d);
 struct sessions *sessions_free(struct sessions *s);
+/* Attached sessions. */
 size_t sessions_count(const struct sessions *s);
 
 /* Takes a connected, peer-checked descriptor. 0, or a negative errno and the descriptor is closed. */

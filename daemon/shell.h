@@ -32,6 +32,7 @@ enum shell_phase {
 	N_SHELL_PHASES,
 };
 
+/* The name as the contract spells it: "configuration", … */
 const char *shell_phase_name(enum shell_phase phase);
 
 /* The interpreter, as loader.c found it. Strings live until the process ends. */

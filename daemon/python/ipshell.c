@@ -244,7 +244,7 @@ int ipshell_new(char **ret_message) {
 			executable, executable);
 		return -1;
 	}
-	if (atoi(version) < 8) {
+	if (strtol(version, NULL, 10) < 8) {
 		*ret_message = answer_message("IPython %s in the environment of %s is too old, 8.0 or "
 					      "later is needed; install it with: %s -m pip install -U "
 					      "ipython",
