@@ -353,13 +353,14 @@ static void free_line(const void *data, size_t len, void *line) {
 	free(line);
 }
 
-/* Puts `len` bytes at `data`, a part of `line` (taken), behind what waits to be written. */
-static int session_enqueue(struct session *s, char *line, const char *data, size_t len) {
+/* Puts `line` (taken) from `start` to `end` behind what waits to be written. */
+static int session_enqueue(struct session *s, char *line, size_t start, size_t end) {
 	int r;
 
-	if (len > COPIED)
-		return evbuffer_add_reference(session_output(s), data, len, free_line, line);
-	r = evbuffer_add(session_output(s), data, len);
+	if (end - start > COPIED)
+		return evbuffer_add_reference(session_output(s), line + start, end - start, free_line,
+			line);
+	r = evbuffer_add(session_output(s), line + start, end - start);
 	free(line);
 	return r;
 }
@@ -390,7 +391,7 @@ void session_send(struct session *s, struct buf *line) {
 	io->queued += len;
 	if ((size_t)written == len)
 		return;
-	if (session_enqueue(s, take(data), data + written, len - (size_t)written) < 0) {
+	if (session_enqueue(s, take(data), (size_t)written, len) < 0) {
 		session_close(s, false);
 		return;
 	}
