@@ -153,6 +153,15 @@ static void execute(const struct shell_call *call, struct effect *e) {
 	}
 }
 
+/* Tools that change the list, as far as that goes here. */
+static void publish_argument(const struct shell_call *call) {
+	struct jspan revision = jscan_get(jscan_value(call->arguments, call->arguments_len), "publish");
+	int n = revision.at ? atoi(revision.at) : 0;
+
+	if (n)
+		publish(n, false);
+}
+
 static struct answer *make_answer(const struct shell_call *call, struct effect *e) {
 	struct answer *a = answer_new();
 	enum shell_reason reason;
@@ -198,6 +207,8 @@ static void serve(struct shell_call *call) {
 
 	if (!strcmp(call->tool, "execute"))
 		execute(call, &e);
+	else
+		publish_argument(call);
 	e.reply->call = call->id;
 	e.reply->answer = e.is_nothing ? NULL : make_answer(call, &e);
 	buf_deinit(&e.result);

@@ -15,7 +15,7 @@
  *	image, wide, blank, nothing	an image; a wide integer; no cell ran; no answer at all
  *	value:JSON		the result
  *	big:BYTES		a result of so many bytes, with a small fallback
- * Every other tool answers with its arguments as the result.
+ * Every other tool answers with its arguments as the result; one of them, `publish`, is a revision.
  */
 
 #include "daemon/shell.h"
