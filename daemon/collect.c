@@ -55,6 +55,9 @@ static void part_trim(struct part *p, size_t max_tail) {
 static void part_add(struct part *p, const struct collect *c, const char *text, size_t len) {
 	size_t chars = utf8_count(text, len);
 
+	/* Also because an empty text is a null pointer. */
+	if (!len)
+		return;
 	p->chars += chars;
 	if (p->head_chars < c->max_head) {
 		size_t room = c->max_head - p->head_chars;
