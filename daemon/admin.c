@@ -44,6 +44,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -66,36 +67,51 @@ static void add_next_string(struct buf *b, const char *name, const char *value) 
 	add_string(b, name, value);
 }
 
-/* The number of kB that /proc tells under `key`, -1 when it does not. */
-static long proc_kb(const char *file, const char *key) {
-	FILE *f = fopen(file, "re");
-	char line[256];
-	long kb = -1;
+/* What /proc tells; -1: nothing. */
+struct memory {
+	long long rss_kb, pss_kb;
+};
 
-	if (!f)
-		return -1;
-	while (kb < 0 && fgets(line, sizeof(line), f))
-		if (!strncmp(line, key, strlen(key)))
-			kb = strtol(line + strlen(key), NULL, 10);
-	fclose(f);
-	return kb;
+/* To sum it up the kernel walks over all pages: no more than once a second, whoever asks. */
+static struct memory read_memory(void) {
+	static struct memory memory = { -1, -1 };
+	static time_t read_at = -1;
+	struct timespec now;
+	char line[256];
+	FILE *f;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (now.tv_sec == read_at)
+		return memory;
+	read_at = now.tv_sec;
+	memory = (struct memory){ -1, -1 };
+	f = fopen("/proc/self/smaps_rollup", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "Rss:", 4))
+			memory.rss_kb = strtoll(line + 4, NULL, 10);
+		else if (!strncmp(line, "Pss:", 4))
+			memory.pss_kb = strtoll(line + 4, NULL, 10);
+	}
+	if (f)
+		fclose(f);
+	return memory;
+}
+
+static void add_bytes(struct buf *b, const char *name, long long kb) {
+	buf_addf(b, "\"%s\":", name);
+	if (kb < 0)
+		buf_add_str(b, "null");
+	else
+		buf_addf(b, "%lld", kb * 1024);
 }
 
 static void add_memory(struct buf *b) {
-	const struct {
-		const char *name, *key;
-	} rows[] = { { "rss_bytes", "Rss:" }, { "pss_bytes", "Pss:" } };
+	struct memory memory = read_memory();
 
 	buf_add_str(b, ",\"memory\":{");
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		long kb = proc_kb("/proc/self/smaps_rollup", rows[i].key);
-
-		buf_addf(b, "%s\"%s\":", i ? "," : "", rows[i].name);
-		if (kb >= 0)
-			buf_addf(b, "%lld", (long long)kb * 1024);
-		else
-			buf_add_str(b, "null");
-	}
+	add_bytes(b, "rss_bytes", memory.rss_kb);
+	buf_add_char(b, ',');
+	add_bytes(b, "pss_bytes", memory.pss_kb);
 	buf_add_char(b, '}');
 }
 

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "common/cleanup.h"
 #include "common/err.h"
@@ -38,7 +39,8 @@
 #include "daemon/stop.h"
 
 enum {
-	LINES_PER_TURN = 32,
+	LINES_PER_TURN = 32,        /* or as many as TURN_MS allow */
+	TURN_MS = 2,
 	READ_AHEAD = 256 * 1024,    /* bytes read before they are looked at */
 	WRITE_AT_ONCE = 1024 * 1024,
 	OUTPUT_HIGH = 1024 * 1024,  /* unread answers: from here on the client is not read from */
@@ -257,11 +259,19 @@ static bool session_fill(struct session *s) {
 	return true;
 }
 
+static int64_t now_ms(void) {
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* Handles some of the lines that are there. */
 static void session_take_lines(struct session *s) {
 	struct session_io *io = session_io(s);
+	int64_t end = now_ms() + TURN_MS;
 
-	for (unsigned n = 0; n < LINES_PER_TURN;) {
+	for (unsigned n = 0; n < LINES_PER_TURN && (!n || now_ms() <= end);) {
 		size_t len;
 		char *line;
 
