@@ -208,8 +208,9 @@ void worker_submit(struct shell_call *call) {
 	pthread_mutex_lock(&inbox.lock);
 	inbox.next = call;
 	is_in_loop = inbox.is_in_loop;
-	pthread_cond_signal(&inbox.wake);
 	pthread_mutex_unlock(&inbox.lock);
+	/* After unlocking: the thread that wakes would only wait for the lock. */
+	pthread_cond_signal(&inbox.wake);
 	if (is_in_loop)
 		ticker_wake_loop();
 }
@@ -220,8 +221,8 @@ void worker_stop(void) {
 	pthread_mutex_lock(&inbox.lock);
 	inbox.is_stopping = true;
 	is_in_loop = inbox.is_in_loop;
-	pthread_cond_signal(&inbox.wake);
 	pthread_mutex_unlock(&inbox.lock);
+	pthread_cond_signal(&inbox.wake);
 	if (is_in_loop)
 		ticker_wake_loop();
 	environment_cancel();
