@@ -6,7 +6,8 @@
  * leaves the children of `x = !command` behind. So the child of the command that runs is found in
  * /proc: who was not there when the command was noted. A terminal would signal the whole foreground
  * group; here all descendants get it. Those that outlive their parent are remembered with the time
- * of their start, because by then nothing else leads to them. Notes come from the Python half's
+ * of their start, because by then nothing else leads to them; they have a second, which may be longer
+ * than their call. Notes come from the Python half's
  * threads, signals from the event half's: all state is under one lock.
  */
 
@@ -14,16 +15,18 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "daemon/python/children.h"
 
-enum { MAX_PIDS = 4096 };
+enum { MAX_PIDS = 4096, GRACE_S = 1 };
 
 struct process {
 	pid_t pid;
@@ -40,7 +43,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Under the lock. */
 static struct processes before; /* children when the command was noted */
 static struct processes tracked; /* of the command, so far */
+static struct processes doomed;  /* of commands whose calls have ended */
+static struct timespec deadline; /* CLOCK_MONOTONIC; of the doomed */
 static bool has_command;
+static atomic_bool has_doomed;
 
 static bool contains(const struct processes *p, pid_t pid) {
 	for (size_t i = 0; i < p->n; i++)
@@ -150,6 +156,46 @@ void children_note_own(void) {
 	pthread_mutex_unlock(&lock);
 }
 
+static bool is_alive(const struct process *p) {
+	return p->started && start_time(p->pid) == p->started;
+}
+
+static void signal_all(const struct processes *p, int signal) {
+	for (size_t i = 0; i < p->n; i++)
+		if (is_alive(&p->items[i]))
+			kill(p->items[i].pid, signal);
+}
+
+void children_doom(void) {
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < tracked.n; i++)
+		if (is_alive(&tracked.items[i]))
+			add(&doomed, tracked.items[i].pid);
+	if (doomed.n && !has_doomed) {
+		clock_gettime(CLOCK_MONOTONIC, &deadline);
+		deadline.tv_sec += GRACE_S;
+		has_doomed = true;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+bool children_reap(void) {
+	struct timespec now;
+
+	if (!has_doomed)
+		return false;
+	pthread_mutex_lock(&lock);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (now.tv_sec > deadline.tv_sec ||
+		(now.tv_sec == deadline.tv_sec && now.tv_nsec >= deadline.tv_nsec)) {
+		signal_all(&doomed, SIGKILL);
+		clear(&doomed);
+		has_doomed = false;
+	}
+	pthread_mutex_unlock(&lock);
+	return has_doomed;
+}
+
 void children_signal(int signal) {
 	struct processes now = { 0 };
 
@@ -163,10 +209,7 @@ void children_signal(int signal) {
 	/* The list grows while it is walked: children of children. */
 	for (size_t i = 0; i < tracked.n; i++)
 		add_children(&tracked, tracked.items[i].pid);
-	for (size_t i = 0; i < tracked.n; i++)
-		if (tracked.items[i].started &&
-			start_time(tracked.items[i].pid) == tracked.items[i].started)
-			kill(tracked.items[i].pid, signal);
+	signal_all(&tracked, signal);
 	pthread_mutex_unlock(&lock);
 	clear(&now);
 }

@@ -91,6 +91,7 @@ bool interrupt_disarm(enum shell_reason *ret_reason) {
 	if (n) {
 		restore_handler();
 		drain();
+		children_doom();
 	}
 	return n > 0;
 }

@@ -7,8 +7,10 @@
  * what they know. Whoever wants an own configuration names a profile, which profile.c loads.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/python/half.h"
@@ -152,17 +154,12 @@ static PyObject *ipython_directory(void) {
 					      configured && *configured ? configured : "~/.ipython")
 				    : NULL;
 	auto_py *bytes = directory ? py_utf8(directory) : NULL;
-	auto_free char *path = bytes ? strdup(PyBytes_AsString(bytes)) : NULL;
-	char *slash;
+	const char *path = bytes ? PyBytes_AsString(bytes) : NULL;
 
 	if (!path)
 		return NULL;
-	if (access(path, F_OK) < 0) {
-		slash = strrchr(path, '/');
-		if (slash)
-			slash[slash == path] = '\0';
-	}
-	if (access(path, W_OK | X_OK) == 0)
+	/* Made rather than asked about: the answer is then certain. IPython would make it, too. */
+	if ((mkdir(path, 0777) == 0 || errno == EEXIST) && access(path, W_OK | X_OK) == 0)
 		return take(directory);
 	if (half.files_directory)
 		return PyUnicode_FromFormat("%s/ipython", half.files_directory);
@@ -190,16 +187,17 @@ static PyObject *build(PyObject *config) {
 	auto_py *hidden = variables ? py_call_method(variables, "pop", "(sO)", "VIRTUAL_ENV", Py_None) : NULL;
 	auto_py *create = class ? PyObject_GetAttrString(class, "instance") : NULL;
 	auto_py *args = PyTuple_New(0);
-	auto_py *kwargs = NULL;
+	auto_py *kwargs = Py_BuildValue("{s:O}", "config", config);
+	borrowed PyObject *profile = profile_directory();
 	PyObject *built = NULL;
 
-	if (!create || !directory || !hidden || !args)
+	if (!create || !directory || !hidden || !args || !kwargs)
 		return NULL;
-	kwargs = PyObject_IsTrue(directory)
-		? Py_BuildValue("{s:O,s:O}", "config", config, "ipython_dir", directory)
-		: Py_BuildValue("{s:O}", "config", config);
-	if (kwargs)
-		built = PyObject_Call(create, args, kwargs);
+	if (PyObject_IsTrue(directory) && PyDict_SetItemString(kwargs, "ipython_dir", directory) < 0)
+		return NULL;
+	if (profile && PyDict_SetItemString(kwargs, "profile_dir", profile) < 0)
+		return NULL;
+	built = PyObject_Call(create, args, kwargs);
 	if (built && hidden != Py_None && PyMapping_SetItemString(variables, "VIRTUAL_ENV", hidden) < 0)
 		PyErr_Clear();
 	return built;

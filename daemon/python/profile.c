@@ -17,21 +17,22 @@
 #include "daemon/python/profile.h"
 #include "daemon/python/pyerr.h"
 
-static PyObject *config;
+static PyObject *config, *own_directory;
 
 /* The raised exception, as what failed there. Owned by the caller. */
 static char *failure(PyObject *what) {
 	auto_answer_error struct answer_error e = { 0 };
 	auto_py *exception = pyerr_fetch();
 	auto_py *name = what ? py_utf8(what) : NULL;
+	auto_free char *line = NULL;
 
 	PyErr_Clear();
 	if (exception)
 		pyerr_describe(exception, "startup_failed", &e);
-	return answer_message("%s of IPython's profile %s failed%s%ld: %s: %s",
-		name ? PyBytes_AsString(name) : "loading", half.settings->ipython_profile,
-		e.line ? " in line " : ", line ", e.line, e.error_type ? e.error_type : "error",
-		e.message ? e.message : "");
+	line = e.line ? answer_message(", line %ld", e.line) : NULL;
+	return answer_message("IPython's profile %s cannot be loaded: %s%s%s%s: %s",
+		half.settings->ipython_profile, name ? PyBytes_AsString(name) : "", line ? line : "",
+		name ? ": " : "", e.error_type ? e.error_type : "error", e.message ? e.message : "");
 }
 
 /* The profile's directory as IPython finds it. */
@@ -89,8 +90,8 @@ static int add_ours(PyObject *into) {
 }
 
 PyObject *profile_config(const char *name, char **ret_message) {
-	auto_py *directory = find_directory(name);
-	auto_py *location = directory ? PyObject_GetAttrString(directory, "location") : NULL;
+	auto_py *found = find_directory(name);
+	auto_py *location = found ? PyObject_GetAttrString(found, "location") : NULL;
 	auto_py *directories = location ? config_directories(location) : NULL;
 	auto_py *class = directories ? py_import_attr("traitlets.config", "Config") : NULL;
 	auto_py *whole = class ? PyObject_CallObject(class, NULL) : NULL;
@@ -111,7 +112,12 @@ PyObject *profile_config(const char *name, char **ret_message) {
 		return NULL;
 	}
 	config = Py_NewRef(whole);
+	own_directory = take(found);
 	return take(whole);
+}
+
+PyObject *profile_directory(void) {
+	return own_directory;
 }
 
 static PyObject *load_extension(PyObject *name) {
@@ -174,8 +180,7 @@ static int add_startup_files(PyObject *files, PyObject *directory) {
 
 /* PYTHONSTARTUP when the profile does not say otherwise, then the startup folders in one order. */
 static PyObject *startup_files(PyObject *app) {
-	auto_py *profile = PyObject_GetAttrString(ipshell_get(), "profile_dir");
-	auto_py *location = profile ? PyObject_GetAttrString(profile, "location") : NULL;
+	auto_py *location = PyObject_GetAttrString(own_directory, "location");
 	auto_py *directories = location ? config_directories(location) : NULL;
 	auto_py *wants_python = PyObject_GetAttrString(app, "exec_PYTHONSTARTUP");
 	const char *python = getenv("PYTHONSTARTUP");

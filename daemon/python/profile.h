@@ -11,5 +11,8 @@
  */
 PyObject *profile_config(const char *name, char **ret_message);
 
+/* Its directory, an IPython ProfileDir, borrowed; NULL when no profile was named. */
+PyObject *profile_directory(void);
+
 /* Loads its extensions and runs its lines and startup files in the shell. -1 as above. */
 int profile_start(char **ret_message);

@@ -46,19 +46,44 @@ static bool is_intact(int fd) {
 }
 
 static void restore_descriptor(int fd) {
-	auto_close int copy = fetch(fd);
+	auto_close int copy = -1;
 
-	if (copy < 0 && streams[fd].spare >= 0)
-		copy = fcntl(streams[fd].spare, F_DUPFD_CLOEXEC, 3);
-	if (copy >= 0)
+	if (streams[fd].spare >= 0) {
+		dup2(streams[fd].spare, fd);
+		return;
+	}
+	copy = fetch(fd);
+	if (copy >= 0 && copy != fd)
 		dup2(copy, fd);
+}
+
+/* True when closing a descriptor here closes the event half's as well: unshare() was refused. */
+static bool is_table_shared(void) {
+	int ends[2];
+	struct stat ours, theirs;
+	bool is_shared = true;
+
+	/* A pipe that only our table can hold yet: is it in the other one, too? */
+	if (pipe2(ends, O_CLOEXEC) == 0) {
+		auto_close int copy = fetch(ends[0]);
+
+		is_shared = copy >= 0 && fstat(copy, &theirs) == 0 && fstat(ends[0], &ours) == 0 &&
+			ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+		close(ends[0]);
+		close(ends[1]);
+	}
+	return is_shared;
 }
 
 /* Remembers what the descriptors are, once, before user code runs. */
 static void remember_descriptors(void) {
 	static bool is_done;
+	bool is_shared;
 
-	for (int fd = 0; !is_done && fd < 3; fd++) {
+	if (is_done)
+		return;
+	is_shared = is_table_shared();
+	for (int fd = 0; fd < 3; fd++) {
 		auto_close int copy = fetch(fd);
 		struct stat st;
 
@@ -66,7 +91,7 @@ static void remember_descriptors(void) {
 			streams[fd].dev = st.st_dev;
 			streams[fd].ino = st.st_ino;
 		}
-		if (copy < 0)
+		if (copy < 0 || is_shared)
 			streams[fd].spare = fcntl(fd, F_DUPFD_CLOEXEC, SPARE_FD);
 	}
 	is_done = true;

@@ -4,7 +4,8 @@
  *
  * A native thread that takes the GIL for moments. Output is fully buffered, so a call that runs long
  * would look silent: every 100 ms the buffers are flushed. And the wait for the next call may be a run
- * of IPython's loop, which only somebody with the GIL can stop.
+ * of IPython's loop, which only somebody with the GIL can stop. What an interrupted command left behind
+ * is ended from here, too, a second later.
  *
  * Calls come by the thousand, so a call's start must not cost a wake-up of this thread: while calls come
  * it looks at the flag by itself ten times a second, and only sleeps for good after a quiet second.
@@ -15,6 +16,7 @@
 #include <time.h>
 
 #include "daemon/python/capture.h"
+#include "daemon/python/children.h"
 #include "daemon/python/loop.h"
 #include "daemon/python/ticker.h"
 
@@ -34,7 +36,7 @@ static void doze(unsigned *quiet) {
 
 	if (is_stopping || wants_loop_stopped)
 		return;
-	if (!is_busy && *quiet >= QUIET_TICKS) {
+	if (!is_busy && *quiet >= QUIET_TICKS && !children_reap()) {
 		is_asleep = true;
 		pthread_cond_wait(&wake, &lock);
 		is_asleep = false;
@@ -60,6 +62,7 @@ static void *run(void *arg) {
 		bool must_stop, must_flush;
 
 		doze(&quiet);
+		children_reap();
 		must_stop = wants_loop_stopped;
 		must_flush = is_busy && seen == n_calls;
 		wants_loop_stopped = false;
