@@ -25,7 +25,10 @@
 #include "common/cleanup.h"
 #include "common/wire.h"
 
-enum { EXIT_INTERRUPTED = 128 + SIGINT };
+enum {
+	EXIT_INTERRUPTED = 128 + SIGINT,
+	N_ATTEMPTS = 5,
+};
 
 static volatile sig_atomic_t n_interrupts;
 
@@ -62,27 +65,50 @@ static char *read_code(const struct invocation *inv) {
 	return code;
 }
 
-/* Attaches, starting a daemon if need be. 0 or an exit status after a complaint. */
+/* Sends the attach line and waits for the daemon to take it. False when it is gone. */
+static bool say_hello(struct rpc *r) {
+	auto_free char *cwd = getcwd(NULL, 0);
+	json_t *params = json_pack("{sssssbss*}", "profile", "text", "version", PACKAGE_VERSION, "acknowledge", 1,
+		"cwd", cwd);
+
+	if (rpc_notify(r, WIRE_ATTACH, params) < 0)
+		return false;
+	for (;;) {
+		auto_json json_t *message = NULL;
+		const char *method;
+
+		if (rpc_receive(r, -1, &message) != RPC_MESSAGE)
+			return false;
+		method = json_string_value(json_object_get(message, "method"));
+		if (method && !strcmp(method, WIRE_ATTACHED))
+			return true;
+	}
+}
+
+/*
+ * Attaches, starting a daemon if need be. 0 or an exit status after a complaint. A daemon that is just
+ * dying may still accept; nothing has been asked of it then, so another one will do.
+ */
 static int open_session(const struct invocation *inv, struct rpc *r) {
 	const struct spawn_options options = { .name = inv->name, .socket = inv->socket };
-	auto_free char *message = NULL, *cwd = getcwd(NULL, 0);
 	struct attach a;
-	json_t *params;
-	int fd;
 
 	attach_init(&a, &inv->place, &options);
-	fd = attach_wait(&a, &message);
-	if (fd < 0) {
-		admin_complain("%s", message ? message : "out of memory");
-		return WIRE_EXIT_UNAVAILABLE;
+	for (int i = 0; i < N_ATTEMPTS; i++) {
+		auto_free char *message = NULL;
+		int fd = attach_wait(&a, &message);
+
+		if (fd < 0) {
+			admin_complain("%s", message ? message : "out of memory");
+			return WIRE_EXIT_UNAVAILABLE;
+		}
+		rpc_adopt(r, fd);
+		if (say_hello(r))
+			return 0;
+		rpc_deinit(r);
 	}
-	rpc_adopt(r, fd);
-	params = json_pack("{ssssss*}", "profile", "text", "version", PACKAGE_VERSION, "cwd", cwd);
-	if (rpc_notify(r, WIRE_ATTACH, params) < 0) {
-		admin_complain("the daemon closed the connection");
-		return WIRE_EXIT_UNAVAILABLE;
-	}
-	return 0;
+	admin_complain("the daemon closes each connection; see `ipython-mcp logs %s`", inv->name);
+	return WIRE_EXIT_UNAVAILABLE;
 }
 
 /* The request's params; NULL when the code is not UTF-8, or memory is short. */
@@ -142,10 +168,11 @@ static bool interrupt(struct rpc *r, unsigned call, json_t **ret_answer) {
 
 /* Waits for the call's answer; NULL with *ret_status when there will be none. */
 static json_t *wait_for_answer(struct rpc *r, unsigned call, int *ret_status) {
-	json_t *message = NULL;
 	int n_seen = 0;
 
 	for (;;) {
+		json_t *message = NULL;
+
 		if (n_interrupts > n_seen) {
 			n_seen = n_interrupts;
 			if (!interrupt(r, call, &message)) {
@@ -197,14 +224,12 @@ static void print_stream(const json_t *result, const char *name, const char *fil
 /* Prints the answer. Returns the exit status. */
 static int print_result(const json_t *result) {
 	const json_t *text = json_object_get(result, "text"), *images = json_object_get(result, "images"), *image;
-	const char *notice = json_string_value(json_object_get(result, "notice"));
 	const char *out = json_string_value(json_object_get(result, "stdout"));
 	bool is_error = json_is_true(json_object_get(result, "isError"));
 	FILE *to = is_error ? stderr : stdout;
 	size_t i;
 
-	if (notice)
-		fprintf(stderr, "[%s]\n", notice);
+	/* No notice: it tells what changed since a session's last call, and this is its first. */
 	print_stream(result, "stdout", "stdoutFile", stdout);
 	fflush(stdout);
 	print_stream(result, "stderr", "stderrFile", stderr);

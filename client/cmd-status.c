@@ -115,7 +115,8 @@ static void show_head(const struct invocation *inv, const json_t *status) {
 	size_t n = json_array_size(json_object_get(status, "sessions"));
 	auto_free char *head = NULL;
 
-	if (!end) {
+	/* Why a start failed may be a page; it has lines of its own. */
+	if (!end || text_of(status, "failure")) {
 		words = text_of(status, "state") ? text_of(status, "state") : "";
 		end = words + strlen(words);
 	}
@@ -144,7 +145,7 @@ static int status_run(struct invocation *inv) {
 	show_head(inv, status);
 	failure = text_of(status, "failure");
 	if (failure)
-		printf("\n%s\n\n", failure);
+		printf("\nThe start failed in phase %s:\n%s\n\n", text_of(status, "phase"), failure);
 	show_process(status);
 	show_versions(status);
 	show_running(status);

@@ -7,8 +7,9 @@
  * Two daemons that make the same one both rename; the kernel lets one win, and the loser verifies the
  * winner's as if it had always been there.
  *
- * While it is made, its directory is locked. A directory of that form without a lock belongs to a daemon
- * that was killed and is swept away by the next one that makes an environment of the same name.
+ * While it is made, its directory is locked, by uv as well, which goes on when we are killed. A directory
+ * of that form without a lock was left by a daemon that is gone with its uv, and is swept away by the next
+ * one that makes an environment of the same name.
  */
 
 #include <dirent.h>
@@ -239,6 +240,7 @@ static enum outcome run_step(struct place *place, const char *what, const char *
 		.argv = argv,
 		.input = input,
 		.directory = workspace_path(place),
+		.keep_fd = place->lock,
 		.timeout_s = s->environment_setup_timeout_s,
 		/* A code point has at most four bytes; cut off below: what may be part of a secret. */
 		.max_output = s->max_text_chars * 4 + redact_longest(s),

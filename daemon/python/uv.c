@@ -113,6 +113,9 @@ static int start(const struct uv_step *step, int input, int output, pid_t *ret_p
 		err = posix_spawn_file_actions_adddup2(&actions, output, 1);
 	if (!err)
 		err = posix_spawn_file_actions_adddup2(&actions, output, 2);
+	/* Onto itself: the one way to pass a close-on-exec descriptor without a window for other children. */
+	if (!err && step->keep_fd >= 0)
+		err = posix_spawn_file_actions_adddup2(&actions, step->keep_fd, step->keep_fd);
 	if (!err)
 		err = posix_spawn_file_actions_addchdir_np(&actions, step->directory);
 	if (!err)

@@ -23,6 +23,7 @@ struct uv_step {
 	const char *const *argv; /* from the program's path on, NULL at its end */
 	const char *input;       /* standard input; NULL: none. At most 64 KiB. */
 	const char *directory;   /* to run in, absolute */
+	int keep_fd;             /* stays open in the child and what it starts; -1: none */
 	double timeout_s;
 	size_t max_output; /* bytes of output that are kept: the first ones */
 };

@@ -4,6 +4,8 @@ WIRE_TESTS = \
 	tests/wire/run.py \
 	tests/wire/test-shim-relay.py \
 	tests/wire/test-shim-start.py \
+	tests/wire/test-admin.py \
+	tests/wire/test-environment.py \
 	tests/wire/test-interpreters.py
 
 TESTS += $(WIRE_TESTS)
