@@ -391,11 +391,14 @@ void callq_on_reply(struct daemon *d, struct shell_reply *reply) {
  * Coming and going.
  */
 
-/* The name that an error's shape repeats. */
-static char *subject(const struct tool_ref *tool, struct jspan arguments) {
+/* The name that an error's shape repeats; NULL when there is none, or one too long to be repeated. */
+static char *subject(struct callq *q, const struct tool_ref *tool, struct jspan arguments) {
+	struct jspan name;
+
 	if (!tool->stable)
 		return strdup(tool->name);
-	return tool->stable->keeps_output ? NULL : jspan_decode(jscan_get(arguments, "name"), NULL);
+	name = tool->stable->keeps_output ? JSPAN_NULL : jscan_get(arguments, "name");
+	return name.len <= q->daemon->settings.max_text_chars ? jspan_decode(name, NULL) : NULL;
 }
 
 static struct call *call_new(struct callq *q, struct session *s, const struct tool_ref *tool,
@@ -411,7 +414,7 @@ static struct call *call_new(struct callq *q, struct session *s, const struct to
 	c->asked_at = c->waits_since = callq_now();
 	c->arguments = arguments.at ? jspan_copy(arguments) : strdup("{}");
 	c->token = jspan_copy(token);
-	c->name = subject(tool, arguments);
+	c->name = subject(q, tool, arguments);
 	if (!c->arguments || (token.at && !c->token))
 		return call_free(c);
 	c->arguments_len = arguments.at ? arguments.len : 2;
@@ -446,8 +449,8 @@ void callq_submit(struct daemon *d, struct session *s, struct reply_to *to,
 	}
 	if (l->n_calls >= d->settings.max_pending_calls) {
 		callq_refuse(q, c, "queue_full", true,
-			answer_message("%zu calls of this session are waiting already, as many as "
-				       "IPYTHON_MCP_MAX_PENDING_CALLS allows; wait for their answers.",
+			answer_message("This session has as many calls waiting as "
+				       "IPYTHON_MCP_MAX_PENDING_CALLS allows (%zu); wait for their answers.",
 				l->n_calls));
 		return;
 	}
