@@ -25,6 +25,7 @@
 #include "daemon/endpoint.h"
 #include "daemon/fds.h"
 #include "daemon/files.h"
+#include "daemon/guard.h"
 #include "daemon/lifecycle.h"
 #include "daemon/listener.h"
 #include "daemon/output.h"
@@ -114,6 +115,8 @@ static int start_parts(struct daemon *d, int *fd, bool is_inherited, const char 
 	if (r < 0)
 		return r;
 	take_fd(fd);
+	if (!is_inherited)
+		guard_new(d);
 	return bridge_start(d, faults);
 }
 
@@ -146,6 +149,7 @@ void daemon_run(struct daemon *d) {
 bool daemon_end(struct daemon *d) {
 	bool has_ended = !d->bridge || stop_has_ended_python(d);
 
+	d->guard = guard_free(d->guard);
 	d->listener = listener_free(d->listener);
 	d->sessions = sessions_free(d->sessions);
 	d->callq = callq_free(d->callq);

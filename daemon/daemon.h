@@ -18,6 +18,7 @@
 struct bridge;
 struct callq;
 struct catalog;
+struct guard;
 struct lifecycle;
 struct listener;
 struct output;
@@ -40,6 +41,7 @@ struct daemon {
 	char *files_directory; /* saved outputs and images; NULL when there is none */
 
 	struct listener *listener;
+	struct guard *guard; /* NULL for a socket that is the service manager's */
 	struct sessions *sessions;
 	struct callq *callq;
 	struct bridge *bridge;

@@ -135,9 +135,34 @@ static void listener_on_accept(evutil_socket_t listening, short what, void *ctx)
 	}
 }
 
+/* Begins to listen on `fd`; on failure it is still the caller's. */
+static int listener_use(struct listener *l, int fd) {
+	int flags = fcntl(fd, F_GETFL);
+
+	/* One that was passed to us may have any flags. */
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+		return err_new(-errno);
+	l->accept = event_new(l->daemon->base, fd, EV_READ | EV_PERSIST, listener_on_accept, l);
+	if (!l->accept || event_add(l->accept, NULL) < 0)
+		return err_new(-ENOMEM);
+	l->fd = fd;
+	fds_add(fd);
+	return 0;
+}
+
+static void listener_close(struct listener *l) {
+	if (l->accept)
+		event_free(l->accept);
+	l->accept = NULL;
+	if (l->fd < 0)
+		return;
+	fds_remove(l->fd);
+	close(l->fd);
+	l->fd = -1;
+}
+
 int listener_new(struct daemon *d, int fd, bool is_inherited) {
 	struct listener *l = calloc(1, sizeof(*l));
-	int flags = fcntl(fd, F_GETFL);
 
 	if (!l)
 		return err_new(-ENOMEM);
@@ -145,17 +170,24 @@ int listener_new(struct daemon *d, int fd, bool is_inherited) {
 	l->fd = -1;
 	l->is_inherited = is_inherited;
 	d->listener = l;
-	/* One that was passed to us may have any flags. */
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-		return err_new(-errno);
-	l->accept = event_new(d->base, fd, EV_READ | EV_PERSIST, listener_on_accept, l);
 	l->retry = evtimer_new(d->base, listener_on_retry, l);
-	if (!l->accept || !l->retry || event_add(l->accept, NULL) < 0)
+	if (!l->retry)
 		return err_new(-ENOMEM);
 	raise_limit(d->settings.max_sessions);
-	l->fd = fd; /* only now: on failure the caller still owns it */
-	fds_add(fd);
-	return 0;
+	return listener_use(l, fd);
+}
+
+int listener_replace(struct daemon *d, int fd) {
+	struct listener *l = d->listener;
+	int r;
+
+	listener_close(l);
+	event_del(l->retry);
+	l->is_paused = false;
+	r = listener_use(l, fd);
+	if (r < 0)
+		close(fd);
+	return r;
 }
 
 void listener_stop(struct daemon *d) {
@@ -163,11 +195,8 @@ void listener_stop(struct daemon *d) {
 
 	if (!l || l->fd < 0)
 		return;
-	event_del(l->accept);
 	event_del(l->retry);
-	fds_remove(l->fd);
-	close(l->fd);
-	l->fd = -1;
+	listener_close(l);
 	if (!l->is_inherited)
 		endpoint_remove(&d->rendezvous);
 }
@@ -176,8 +205,7 @@ struct listener *listener_free(struct listener *l) {
 	if (!l)
 		return NULL;
 	listener_stop(l->daemon);
-	if (l->accept)
-		event_free(l->accept);
+	listener_close(l);
 	if (l->retry)
 		event_free(l->retry);
 	free(l);
