@@ -2,6 +2,7 @@
 # Conversations with a real daemon, and what they cannot express.
 WIRE_TESTS = \
 	tests/wire/run.py \
+	tests/wire/test-daemon.py \
 	tests/wire/test-shim-relay.py \
 	tests/wire/test-shim-start.py \
 	tests/wire/test-admin.py \
