@@ -14,6 +14,7 @@
 #include "daemon/python/convert.h"
 #include "daemon/python/discover.h"
 #include "daemon/python/half.h"
+#include "daemon/python/interrupt.h"
 #include "daemon/python/ipshell.h"
 #include "daemon/python/names.h"
 #include "daemon/python/pyerr.h"
@@ -95,6 +96,11 @@ static int add_look(struct buf *b, const char *name, PyObject *look, size_t limi
 	*ret_cut = false;
 	if (!text && PyErr_Occurred() && pyerr_clear_unless_interrupt() < 0)
 		return -1;
+	/* User code may have turned the interrupt into something else; the next look would hang again. */
+	if (interrupt_is_set(NULL)) {
+		PyErr_SetNone(PyExc_KeyboardInterrupt);
+		return -1;
+	}
 	buf_addf(b, ",\"%s\":", name);
 	if (text)
 		return convert_add_str(b, text, limit, ret_cut);
@@ -355,8 +361,8 @@ static int write_inspection(struct tool_run *run, PyObject *name, PyObject *obje
 		bool is_repr = i == ARRAY_LEN(looks) - 1;
 		auto_py *text = NULL;
 
-		/* A look after an interrupt could hang again. */
-		if (object && !(error->code && !strcmp(error->code, "timeout")))
+		/* After an interrupt the next look would hang again. */
+		if (object && !interrupt_is_set(NULL))
 			text = looks[i].look(object);
 		if (PyErr_Occurred() && error->code)
 			PyErr_Clear();

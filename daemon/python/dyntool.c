@@ -123,9 +123,11 @@ void dyntool_clear(void) {
 static void make_stale(struct registration *r, const char *reason) {
 	PyObject *object = take(r->object);
 	struct schema *schema = take(r->schema);
+	size_t len = strlen(reason);
 
 	r->is_stale = true;
-	r->stale_reason = strdup(reason);
+	/* It becomes a part of a sentence. */
+	r->stale_reason = strndup(reason, len && reason[len - 1] == '.' ? len - 1 : len);
 	registry.is_dirty = true;
 	/* Last: destructors run user code. */
 	schema_free(schema);

@@ -158,3 +158,22 @@ int interp_add_audit_hook(int (*hook)(const char *event, PyObject *args, void *c
 	*(void **)&add = dlsym(RTLD_DEFAULT, "PySys_AddAuditHook");
 	return add ? add(hook, ctx) : -1;
 }
+
+bool interp_function_parts(PyObject *function, PyObject **ret_parts) {
+	static const char *const names[INTERP_N_FUNCTION_PARTS] = { "PyFunction_GetCode",
+		"PyFunction_GetDefaults", "PyFunction_GetKwDefaults", "PyFunction_GetAnnotations" };
+	static PyObject *(*get[INTERP_N_FUNCTION_PARTS])(PyObject *function);
+	static bool is_looked_up, is_whole = true;
+
+	for (size_t i = 0; !is_looked_up && i < ARRAY_LEN(names); i++) {
+		*(void **)&get[i] = dlsym(RTLD_DEFAULT, names[i]);
+		is_whole &= get[i] != NULL;
+	}
+	is_looked_up = true;
+	for (size_t i = 0; is_whole && i < ARRAY_LEN(names); i++) {
+		ret_parts[i] = get[i](function);
+		if (!ret_parts[i]) /* annotations are evaluated from 3.14 on, and may raise */
+			PyErr_Clear();
+	}
+	return is_whole;
+}

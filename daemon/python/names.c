@@ -14,8 +14,7 @@
 #include "daemon/python/ipshell.h"
 #include "daemon/python/names.h"
 
-/* IPython's own names beside those with an underscore. */
-static const char *const shell_names[] = { "In", "Out", "get_ipython", "exit", "quit", "open" };
+const char *const names_of_shell[] = { "In", "Out", "get_ipython", "exit", "quit", "open", NULL };
 
 static struct names_alias *aliases;
 static size_t n_aliases;
@@ -53,8 +52,8 @@ const struct names_alias *names_aliases(size_t *ret_n) {
 bool names_is_visible(const char *name) {
 	if (name[0] == '_')
 		return false;
-	for (size_t i = 0; i < ARRAY_LEN(shell_names); i++)
-		if (!strcmp(name, shell_names[i]))
+	for (size_t i = 0; names_of_shell[i]; i++)
+		if (!strcmp(name, names_of_shell[i]))
 			return false;
 	return true;
 }

@@ -8,6 +8,9 @@
 /* The configured aliases parsed: once, after the shell is built. -1 with an exception. */
 int names_init(void);
 
+/* IPython's own names beside those with an underscore: In Out get_ipython exit quit open. Ends with NULL. */
+extern const char *const names_of_shell[];
+
 /* Visible: no leading underscore, none of In Out get_ipython exit quit open. */
 bool names_is_visible(const char *name);
 

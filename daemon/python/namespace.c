@@ -197,7 +197,7 @@ static int finish(struct tool_run *run, struct answer_error *error) {
 	return 0;
 }
 
-/* Removes one name that is there, wherever IPython holds it, and its object from the output cache. */
+/* Removes one name that is there, wherever IPython holds it. */
 static void remove_name(PyObject *name, PyObject *object) {
 	auto_py *namespaces = PyObject_GetAttrString(ipshell_get(), "all_ns_refs");
 
@@ -213,7 +213,6 @@ static void remove_name(PyObject *name, PyObject *object) {
 	if (PyDict_GetItemWithError(ipshell_namespace(), name) == object)
 		PyDict_DelItem(ipshell_namespace(), name);
 	PyErr_Clear();
-	forget_output(object);
 }
 
 int namespace_remove(struct tool_run *run) {
@@ -254,8 +253,10 @@ int namespace_remove(struct tool_run *run) {
 										   : unknown;
 			if (PyList_Append(list, name) < 0)
 				return -1;
-			if (list == removed)
+			if (list == removed) {
 				remove_name(name, object);
+				forget_output(object);
+			}
 		}
 		if (PyList_Size(removed)) {
 			forget_error();
@@ -315,10 +316,16 @@ static int remove_all(PyObject *removed) {
 
 /* IPython's own names and the configured modules, bound as they were at the start. */
 static int restore(PyObject *modules) {
-	auto_py *done = PyObject_CallMethod(ipshell_get(), "init_user_ns", NULL);
+	auto_py *done = NULL;
 	size_t n;
 	const struct names_alias *aliases = names_aliases(&n);
 
+	/* One that this IPython does not bind must not stay the user's: `open` before 8.6. */
+	for (const char *const *name = names_of_shell; *name; name++)
+		if (PyDict_GetItemString(ipshell_namespace(), *name) &&
+			PyDict_DelItemString(ipshell_namespace(), *name) < 0)
+			return -1;
+	done = PyObject_CallMethod(ipshell_get(), "init_user_ns", NULL);
 	if (!done)
 		return -1;
 	for (size_t i = 0; i < n; i++)

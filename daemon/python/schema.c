@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/python/fit.h"
+#include "daemon/python/interrupt.h"
 #include "daemon/python/pyerr.h"
 #include "daemon/python/schema.h"
 #include "daemon/python/shape.h"
@@ -169,11 +170,20 @@ static PyObject *look(PyObject *object, const char *name) {
 	return value;
 }
 
+/* 1 with a refusal when the call is being interrupted: the next look would hang, too. */
+static int check_interrupt(struct walk *w) {
+	if (!interrupt_is_set(NULL))
+		return 0;
+	toolbox_refuse(w->error, "unsupported_signature", "Looking at it was interrupted.");
+	return 1;
+}
+
 static int watch_attributes(struct walk *w, PyObject *object, const char *const *names) {
-	for (; *names; names++)
-		if (watch_attribute(w->watch, object, *names) < 0)
-			return -1;
-	return 0;
+	int r = 0;
+
+	for (; !r && *names; names++)
+		r = watch_attribute(w->watch, object, *names) < 0 ? -1 : check_interrupt(w);
+	return r;
 }
 
 /* Goes on with an attribute's object when there is one. */
@@ -184,8 +194,6 @@ static int walk_into(struct walk *w, PyObject *object, const char *name) {
 }
 
 static int walk_function(struct walk *w, PyObject *function) {
-	static const char *const attributes[] = { "__code__", "__defaults__", "__kwdefaults__",
-		"__annotations__", "__dict__", NULL };
 	static const char *const overrides[] = { "__wrapped__", "__signature__" };
 	auto_py *named_defaults = look(function, "__kwdefaults__");
 	auto_py *annotations = look(function, "__annotations__");
@@ -196,11 +204,15 @@ static int walk_function(struct walk *w, PyObject *function) {
 		Py_XDECREF(w->globals);
 		w->globals = globals;
 	}
-	if (watch_attributes(w, function, attributes) < 0 ||
+	if (watch_function(w->watch, function) < 0 ||
+		watch_attribute(w->watch, function, "__dict__") < 0 ||
 		(named_defaults && watch_content(w->watch, named_defaults) < 0) ||
 		(annotations && watch_content(w->watch, annotations) < 0))
 		return -1;
-	for (size_t i = 0; dict && i < ARRAY_LEN(overrides); i++) {
+	/* An empty one, the usual case, is seen to be empty faster than two keys are missed in it. */
+	if (dict && !PyDict_Size(dict) && watch_content(w->watch, dict) < 0)
+		return -1;
+	for (size_t i = 0; dict && PyDict_Size(dict) && i < ARRAY_LEN(overrides); i++) {
 		auto_py *key = PyUnicode_InternFromString(overrides[i]);
 
 		if (!key || watch_item(w->watch, dict, key) < 0)
@@ -213,12 +225,12 @@ static int walk_partial(struct walk *w, PyObject *partial) {
 	static const char *const attributes[] = { "func", "args", "keywords", "__signature__",
 		"__wrapped__", NULL };
 	auto_py *keywords = look(partial, "keywords");
-	int r;
+	int r = watch_attributes(w, partial, attributes);
 
-	if (watch_attributes(w, partial, attributes) < 0 ||
-		(keywords && watch_content(w->watch, keywords) < 0))
-		return -1;
-	r = walk_into(w, partial, "func");
+	if (!r && keywords)
+		r = watch_content(w->watch, keywords);
+	if (!r)
+		r = walk_into(w, partial, "func");
 	return r ? r : walk_into(w, partial, "__wrapped__");
 }
 
@@ -286,6 +298,8 @@ static int walk(struct walk *w, PyObject *object) {
 	r = check_kind(w, object);
 	if (!r)
 		r = walk_layer(w, object);
+	if (!r)
+		r = check_interrupt(w);
 	w->depth--;
 	return r;
 }

@@ -7,10 +7,12 @@
  */
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "daemon/python/interp.h"
 #include "daemon/python/watch.h"
 
-enum fact_kind { FACT_ATTRIBUTE, FACT_ITEM, FACT_CONTENT, FACT_VALUE };
+enum fact_kind { FACT_ATTRIBUTE, FACT_FUNCTION, FACT_ITEM, FACT_CONTENT, FACT_VALUE };
 
 struct watch_fact {
 	enum fact_kind kind;
@@ -19,12 +21,15 @@ struct watch_fact {
 	PyObject *expected; /* ATTRIBUTE, ITEM: the object, NULL: none. VALUE: a copy */
 	PyObject **pairs;   /* CONTENT: key, value, key, value … */
 	Py_ssize_t n_pairs;
+	PyObject *parts[INTERP_N_FUNCTION_PARTS]; /* FUNCTION */
 };
 
 static void fact_deinit(struct watch_fact *f) {
 	Py_XDECREF(f->owner);
 	Py_XDECREF(f->key);
 	Py_XDECREF(f->expected);
+	for (size_t i = 0; i < INTERP_N_FUNCTION_PARTS; i++)
+		Py_XDECREF(f->parts[i]);
 	for (Py_ssize_t i = 0; i < 2 * f->n_pairs; i++)
 		Py_DECREF(f->pairs[i]);
 	free(f->pairs);
@@ -58,7 +63,8 @@ static struct watch_fact *add(struct watch *w, enum fact_kind kind, PyObject *ow
 static PyObject *get(PyObject *owner, PyObject *name) {
 	PyObject *value = PyObject_GetAttr(owner, name);
 
-	PyErr_Clear();
+	if (!value)
+		PyErr_Clear();
 	return value;
 }
 
@@ -70,6 +76,28 @@ int watch_attribute(struct watch *w, PyObject *owner, const char *name) {
 		return -1;
 	f->key = take(key);
 	f->expected = get(owner, f->key);
+	return 0;
+}
+
+int watch_function(struct watch *w, PyObject *function) {
+	static const char *const names[] = { "__code__", "__defaults__", "__kwdefaults__",
+		"__annotations__" };
+	PyObject *parts[INTERP_N_FUNCTION_PARTS];
+	struct watch_fact *f;
+
+	if (!interp_function_parts(function, parts)) {
+		for (size_t i = 0; i < ARRAY_LEN(names); i++)
+			if (watch_attribute(w, function, names[i]) < 0)
+				return -1;
+		return 0;
+	}
+	f = add(w, FACT_FUNCTION, function);
+	if (!f)
+		return -1;
+	for (size_t i = 0; i < INTERP_N_FUNCTION_PARTS; i++) {
+		Py_XINCREF(parts[i]);
+		f->parts[i] = parts[i];
+	}
 	return 0;
 }
 
@@ -210,10 +238,18 @@ static bool attribute_holds(const struct watch_fact *f) {
 	return value == f->expected;
 }
 
+static bool function_holds(const struct watch_fact *f) {
+	PyObject *parts[INTERP_N_FUNCTION_PARTS];
+
+	return interp_function_parts(f->owner, parts) && !memcmp(parts, f->parts, sizeof(parts));
+}
+
 static bool fact_holds(const struct watch_fact *f) {
 	switch (f->kind) {
 	case FACT_ATTRIBUTE:
 		return attribute_holds(f);
+	case FACT_FUNCTION:
+		return function_holds(f);
 	case FACT_ITEM:
 		return PyDict_GetItemWithError(f->owner, f->key) == f->expected;
 	case FACT_CONTENT:

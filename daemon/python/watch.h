@@ -25,6 +25,7 @@ void watch_deinit(struct watch *w);
  * too, and so is a key that is not there.
  */
 int watch_attribute(struct watch *w, PyObject *owner, const char *name); /* owner.name is that object */
+int watch_function(struct watch *w, PyObject *function); /* a plain function's code, defaults, annotations */
 int watch_item(struct watch *w, PyObject *dict, PyObject *key);          /* dict[key] is that object */
 int watch_content(struct watch *w, PyObject *dict); /* dict holds just these keys and objects, or is none */
 int watch_value(struct watch *w, PyObject *value);  /* a list or dict that equals what it was */
