@@ -138,5 +138,17 @@ def test_headers_explain_their_functions():
     complain(faults)
 
 
+def test_hacking_names_every_file():
+    """HACKING.md has a word about every source of the programs, and about none that is gone"""
+    text = read(os.path.join(paths.SRCDIR, "HACKING.md"))
+    listed = text[text.index("### One line per file"):text.index("### What we chose not to do")]
+    named = set(re.findall(r"`([\w*-]+\.[ch])`", listed))
+    sources = {os.path.basename(path) for path in c_files() if path.endswith(".c") and not relative(path).startswith("tests/")}
+    missing = {s for s in sources if s not in named and not (s.startswith("cmd-") and "cmd-*.c" in named)}
+    headers = {os.path.basename(path) for path in c_files() if path.endswith(".h")}
+    gone = {n for n in named if "*" not in n} - sources - headers
+    assert not missing and not gone, f"missing: {sorted(missing)}, gone: {sorted(gone)}"
+
+
 if __name__ == "__main__":
     tap.main()
