@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#if HAVE_SYSTEMD
+#ifdef HAVE_SYSTEMD
 #include <systemd/sd-daemon.h>
 #endif
 
@@ -32,7 +32,7 @@ static struct {
 	uint64_t watchdog_us;
 } manager = { .notify = -1 };
 
-#if HAVE_SYSTEMD
+#ifdef HAVE_SYSTEMD
 
 /* Connects to the manager's socket; the environment says where. */
 static int connect_notify(const char *path) {
