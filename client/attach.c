@@ -25,8 +25,9 @@
 
 enum {
 	START_LIMIT_MS = 10000, /* a daemon listens within milliseconds, before it starts Python */
-	WAIT_MS = 1,            /* the first wait; later ones grow */
+	MIN_WAIT_MS = 1,
 	MAX_WAIT_MS = 20,
+	WAIT_SHARE = 8, /* a wait is this part of the time waited so far */
 };
 
 int64_t attach_now_ms(void) {
@@ -69,8 +70,13 @@ static enum attach_result fail_at(struct attach *a, char **ret_message, const ch
 	return fail(a, ret_message, what ? what : before, e);
 }
 
+/* Often at first, when a daemon is about to listen, and so never late by more than a small part. */
 static enum attach_result wait_for(struct attach *a) {
-	a->wait_ms = a->wait_ms ? a->wait_ms * 2 : WAIT_MS;
+	int64_t waited_ms = attach_now_ms() - (a->deadline_ms - START_LIMIT_MS);
+
+	a->wait_ms = (int)(waited_ms / WAIT_SHARE);
+	if (a->wait_ms < MIN_WAIT_MS)
+		a->wait_ms = MIN_WAIT_MS;
 	if (a->wait_ms > MAX_WAIT_MS)
 		a->wait_ms = MAX_WAIT_MS;
 	return ATTACH_WAIT;
@@ -116,7 +122,6 @@ static enum attach_result step_start(struct attach *a, enum spawn_state state, c
 	e = start(a);
 	if (e < 0)
 		return fail(a, ret_message, "cannot start the IPython daemon (ipython-mcpd)", e);
-	a->wait_ms = 0;
 	return wait_for(a);
 }
 
