@@ -2,12 +2,17 @@
 /*
  * Service Manager
  *
- * libsystemd reads the environment here, once, before there are threads. Notifications are sent by hand:
- * sd_notify() would read the environment for each, while user code may be changing it on another thread.
+ * libsystemd reads the environment here, once, before there are threads. It is opened only when the
+ * environment speaks of a manager: with all that it depends on it would take a third of the time that a
+ * daemon started by an agent needs until it listens.
+ *
+ * Notifications are sent by hand: sd_notify() would read the environment for each, while user code may be
+ * changing it on another thread.
  */
 
 #include <config.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -53,6 +58,25 @@ static int connect_notify(const char *path) {
 	return take_fd(&fd);
 }
 
+/* What is used of libsystemd. */
+static struct {
+	__typeof__(sd_listen_fds) *listen_fds;
+	__typeof__(sd_is_socket_unix) *is_socket_unix;
+	__typeof__(sd_watchdog_enabled) *watchdog_enabled;
+} libsystemd;
+
+/* Stays open: it is small beside Python, and the manager is here to stay. */
+static bool open_libsystemd(void) {
+	void *library = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
+
+	if (!library)
+		return false;
+	libsystemd.listen_fds = dlsym(library, "sd_listen_fds");
+	libsystemd.is_socket_unix = dlsym(library, "sd_is_socket_unix");
+	libsystemd.watchdog_enabled = dlsym(library, "sd_watchdog_enabled");
+	return libsystemd.listen_fds && libsystemd.is_socket_unix && libsystemd.watchdog_enabled;
+}
+
 void systemd_init(void) {
 	const char *path = getenv("NOTIFY_SOCKET");
 
@@ -65,15 +89,23 @@ void systemd_init(void) {
 			fds_add(manager.notify);
 		unsetenv("NOTIFY_SOCKET");
 	}
-	if (sd_watchdog_enabled(1, &manager.watchdog_us) <= 0)
+	if (!getenv("LISTEN_FDS") && !getenv("WATCHDOG_USEC"))
+		return;
+	if (!open_libsystemd()) {
+		log_error("the service manager asks for libsystemd.so.0, which is missing: %s", dlerror());
+		manager.n_sockets = -ENOENT;
+		return;
+	}
+	if (libsystemd.watchdog_enabled(1, &manager.watchdog_us) <= 0)
 		manager.watchdog_us = 0;
-	manager.n_sockets = sd_listen_fds(1);
+	manager.n_sockets = libsystemd.listen_fds(1);
 }
 
 int systemd_socket(int *ret_fd) {
 	if (manager.n_sockets <= 0)
 		return manager.n_sockets;
-	if (manager.n_sockets > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, NULL, 0) <= 0)
+	if (manager.n_sockets > 1 ||
+		libsystemd.is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, NULL, 0) <= 0)
 		return err_new(-ENOTSOCK);
 	*ret_fd = SD_LISTEN_FDS_START;
 	return 1;
