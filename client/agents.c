@@ -246,6 +246,25 @@ enum jsonedit_result agents_text_remove(
 		       : jsonedit_remove(text, len, path, out);
 }
 
+/* Whether two JSON texts differ in blanks alone: then the agent's own way to break lines stays. */
+static bool is_same_json(const char *a, size_t a_len, const char *b) {
+	const char *end = a + a_len;
+	bool in_string = false;
+
+	for (;; a++, b++) {
+		while (!in_string && a < end && strchr(" \t\r\n", *a))
+			a++;
+		while (!in_string && *b && strchr(" \t\r\n", *b))
+			b++;
+		if (a == end || !*b || *a != *b)
+			return a == end && !*b;
+		if (*a == '\\' && a + 1 < end && a[1] == b[1])
+			a++, b++;
+		else if (*a == '"')
+			in_string = !in_string;
+	}
+}
+
 /* Sets one member of an entry that is there, or with `member` NULL the whole entry. */
 static enum jsonedit_result json_set(const struct agents_task *t, const char *text, size_t len,
 	const struct tomledit_pair *member, struct buf *out) {
@@ -255,8 +274,9 @@ static enum jsonedit_result json_set(const struct agents_task *t, const char *te
 	size_t start, end;
 
 	if (member) {
-		if (member->is_default &&
-			jsonedit_find(text, len, path, &start, &end) == JSONEDIT_OK) {
+		if (jsonedit_find(text, len, path, &start, &end) == JSONEDIT_OK &&
+			(member->is_default ||
+				is_same_json(text + start, end - start, member->value))) {
 			buf_add(out, text, len);
 			return JSONEDIT_OK;
 		}

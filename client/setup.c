@@ -208,6 +208,15 @@ static int task_install(const struct agents_task *t) {
 	return 0;
 }
 
+/* Whether two texts are equal but for newlines at their ends, which programs add and drop. */
+static bool is_same_text(const char *a, size_t a_len, const char *b, size_t b_len) {
+	while (a_len > 0 && a[a_len - 1] == '\n')
+		a_len--;
+	while (b_len > 0 && b[b_len - 1] == '\n')
+		b_len--;
+	return a_len == b_len && !memcmp(a, b, a_len);
+}
+
 /*
  * True when `text` is what taking our entry out of the kept file would leave: then nothing else has
  * changed since, and the kept file itself can come back.
@@ -216,11 +225,11 @@ static bool is_as_kept(const struct agents_task *t, const char *text, size_t len
 	size_t kept_len) {
 	auto_buf struct buf with = BUF_NULL, without = BUF_NULL;
 
-	if (len == kept_len && !memcmp(text, kept, len))
+	if (is_same_text(text, len, kept, kept_len))
 		return true;
 	return agents_text_set(t, kept, kept_len, &with) == JSONEDIT_OK && !with.has_failed &&
 	       agents_text_remove(t, with.data, with.len, &without) == JSONEDIT_OK &&
-	       !without.has_failed && without.len == len && !memcmp(without.data, text, len);
+	       !without.has_failed && is_same_text(text, len, without.data, without.len);
 }
 
 static int task_uninstall(const struct agents_task *t) {

@@ -4,6 +4,8 @@
 
 import json
 import os
+import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import tomllib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import tap  # noqa: E402
+from harness import Place, cache_directory  # noqa: E402
 from paths import CONNECT  # noqa: E402
 
 # What each agent's file is called, and where the entry lies in it.
@@ -330,6 +333,63 @@ def test_vscode_command():
                              'assert it["name"] == "ipython" and it["type"] == "stdio" and it["args"] == [], it\n')
         done = home.run("--install", "vscode")
         assert "profile in use" in done.stdout, done
+
+
+# The real agents, where they are set up: their command, what lists their servers, what it then says.
+REAL = {
+    "claude": ("cc", ["claude", "mcp", "list"], "ipython: .*Connected"),
+    "codex": ("codex", ["codex", "mcp", "list"], "ipython .*enabled"),
+    "gemini": ("gem", ["gemini", "mcp", "list"], "ipython: .*Connected"),
+}
+
+
+def use_real(agent):
+    folder, command, pattern = REAL[agent]
+    programs = os.path.join(cache_directory(), "agents", folder, "node_modules", ".bin")
+    node = shutil.which("node")
+    if not os.path.exists(os.path.join(programs, agent)) or not node:
+        raise tap.Skip(f"{agent} is not set up")
+    with Place() as place, Home() as home:
+        environment = place.environment(HOME=home.path, TERM="dumb", GEMINI_CLI_TRUST_WORKSPACE="true",
+            PATH=":".join([programs, os.path.dirname(node), "/usr/bin", "/bin"]))
+        # Nothing is asked of the network: there is none.
+        alone = ["unshare", "--net"] if os.geteuid() == 0 else []
+
+        def run(*words):
+            done = subprocess.run([*alone, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                env=environment, cwd=home.path, timeout=120)
+            return done.stdout + done.stderr
+        said = run(CONNECT, "--install", agent, "--profile", "text")
+        assert f"Running: {agent} mcp add" in said and "+" in said, said
+        it = entry(agent, home.read(agent))
+        assert it["command"] == os.path.realpath(CONNECT) and it["args"] == ["--profile", "text"], it
+        if agent in LIMITS:
+            assert it[LIMITS[agent][0]] == LIMITS[agent][1], it
+        said = run(*command)
+        assert re.search(pattern, said), said
+        said = run(CONNECT, "--install", agent, "--profile", "text")
+        assert "already" in said, said
+        said = run(CONNECT, "--uninstall", agent)
+        assert f"Running: {agent} mcp remove" in said, said
+        if agent == "claude":  # its file holds more than servers
+            assert "ipython" not in home.read(agent)
+        else:
+            assert not os.path.exists(home.file(agent)), home.read(agent)
+
+
+def test_real_claude():
+    """the real Claude Code takes the entry, connects, and gives it back"""
+    use_real("claude")
+
+
+def test_real_codex():
+    """the real Codex takes the entry with its limit, and gives it back"""
+    use_real("codex")
+
+
+def test_real_gemini():
+    """the real Gemini CLI takes the entry, connects, and gives it back"""
+    use_real("gemini")
 
 
 if __name__ == "__main__":
