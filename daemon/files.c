@@ -93,10 +93,11 @@ void files_new(struct daemon *d) {
 	auto_free char *parent = parent_directory();
 	auto_free char *path = parent ? own_directory(&d->rendezvous, parent) : NULL;
 
-	if (!path || strlen(path) >= sizeof(directory_in_use) || !make_private(parent) || !make_private(path))
+	/* Absolute, because answers name it to clients elsewhere. */
+	if (!path || !make_private(parent) || !make_private(path) || !realpath(path, directory_in_use))
 		return;
-	empty(path);
-	d->files_directory = memcpy(directory_in_use, path, strlen(path) + 1);
+	empty(directory_in_use);
+	d->files_directory = directory_in_use;
 }
 
 void files_free(struct daemon *d) {
