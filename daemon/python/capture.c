@@ -32,10 +32,10 @@ static PyObject *main_frame(void) {
 	return Py_XNewRef(frame);
 }
 
-/* A frame's file; "" when it cannot be told. Borrowed from *keep. */
-static const char *frame_file(PyObject *frame, PyObject **keep) {
+/* An attribute of a frame's code as text; "" when it cannot be told. Borrowed from *keep. */
+static const char *code_text(PyObject *frame, const char *attribute, PyObject **keep) {
 	auto_py *code = PyObject_GetAttrString(frame, "f_code");
-	auto_py *name = code ? PyObject_GetAttrString(code, "co_filename") : NULL;
+	auto_py *name = code ? PyObject_GetAttrString(code, attribute) : NULL;
 
 	Py_XDECREF(*keep);
 	*keep = name ? py_utf8(name) : NULL;
@@ -44,9 +44,26 @@ static const char *frame_file(PyObject *frame, PyObject **keep) {
 }
 
 /*
- * Whether the child that starts now is a shell command of the cell: then IPython's code stands on the
- * main thread's stack, nearer than the cell. (%%bash starts its child from a thread of IPython's own
- * and waits for it on the main one.)
+ * subprocess.run() and call(), with all that is built on them: they wait for their child, and end it
+ * when an exception comes. At a terminal it would hear Ctrl-C itself; without that they would wait a
+ * quarter of a second for it to have heard.
+ */
+static bool is_waiting_call(PyObject *frame, const char *file) {
+	static const char module[] = "/subprocess.py";
+	size_t len = strlen(file);
+	auto_py *keep = NULL;
+	const char *name;
+
+	if (len < sizeof(module) || strcmp(file + len - (sizeof(module) - 1), module) != 0)
+		return false;
+	name = code_text(frame, "co_name", &keep);
+	return !strcmp(name, "run") || !strcmp(name, "call");
+}
+
+/*
+ * Whether the call waits for the child that starts now: then it is ended with the call. IPython's own
+ * code or a waiting function of subprocess stands on the main thread's stack, nearer than the cell.
+ * (%%bash starts its child from a thread of IPython's own and waits for it on the main one.)
  */
 static bool is_command(void) {
 	const char *package = ipshell_package_directory();
@@ -55,10 +72,10 @@ static bool is_command(void) {
 	bool is = false;
 
 	while (frame && frame != Py_None) {
-		const char *file = frame_file(frame, &keep);
+		const char *file = code_text(frame, "co_filename", &keep);
 		PyObject *back;
 
-		is = !strncmp(file, package, strlen(package));
+		is = !strncmp(file, package, strlen(package)) || is_waiting_call(frame, file);
 		if (is || !strncmp(file, "<ipython-input-", strlen("<ipython-input-")))
 			break;
 		back = PyObject_GetAttrString(frame, "f_back");
