@@ -45,7 +45,7 @@ enum {
 	NO_SPAWN_LIMIT_MS = 5000, /* for a daemon that somebody else may start */
 	STABLE_MS = 2000, /* a connection that lived so long was a good one */
 	BACKOFF_MS = 100, /* before the second attempt; doubles */
-	MAX_BACKOFF_MS = 1000,
+	MAX_BACKOFF_MS = 250,
 	MAX_SHORT_LIVES = 6, /* daemons that end at once, before we wait for the client to want one */
 };
 
@@ -80,7 +80,7 @@ struct relay {
 	int64_t now_ms;
 	int64_t retry_ms;     /* ATTACHING: the next step's time */
 	int64_t connected_ms; /* since when */
-	int64_t lost_ms;      /* the last daemon went away, or we began */
+	int64_t lost_ms;      /* the last daemon that knew the conversation went away, or we began */
 	int64_t ended_ms;     /* standard input did */
 	int64_t shut_ms;      /* and the daemon was told */
 	int64_t progress_ms;  /* the daemon last took something */
@@ -120,24 +120,42 @@ static void disconnect(struct relay *r) {
 	stream_deinit(&r->to_daemon);
 }
 
-/* The daemon has gone. A piece of a line that it left is dropped with the rest of its connection. */
+static void back_off(struct relay *r) {
+	r->backoff_ms = r->backoff_ms ? r->backoff_ms * 2 : BACKOFF_MS;
+	if (r->backoff_ms > MAX_BACKOFF_MS)
+		r->backoff_ms = MAX_BACKOFF_MS;
+	r->retry_ms = r->now_ms + r->backoff_ms;
+}
+
+/*
+ * The daemon has gone. A piece of a line that it left is dropped with the rest of its connection. One
+ * that lived for a while is followed at once; those that end as soon as they start are given up in
+ * the end, and not started at all for a client that wants nothing.
+ */
 static void lose(struct relay *r) {
-	bool was_short = r->now_ms - r->connected_ms < STABLE_MS;
+	enum state before = r->state;
 
 	disconnect(r);
 	replay_lose(r->replay, &r->to_client.data);
 	if (r->has_ended && r->is_shut)
 		return;
 	r->state = ATTACHING;
-	r->lost_ms = r->now_ms;
-	r->n_short_lives = was_short ? r->n_short_lives + 1 : 0;
-	r->backoff_ms = !was_short ? 0 : r->backoff_ms ? r->backoff_ms * 2 : BACKOFF_MS;
-	if (r->backoff_ms > MAX_BACKOFF_MS)
-		r->backoff_ms = MAX_BACKOFF_MS;
-	r->retry_ms = r->now_ms + r->backoff_ms;
-	/* Daemons that end as soon as they start are not started for nobody. */
-	if (r->n_short_lives > MAX_SHORT_LIVES && !frame_pending(&r->from_client))
+	if (before == STEADY)
+		r->lost_ms = r->now_ms;
+	if (r->now_ms - r->connected_ms >= STABLE_MS) {
+		r->n_short_lives = 0;
+		r->backoff_ms = 0;
+		r->retry_ms = r->now_ms;
+		return;
+	}
+	r->n_short_lives++;
+	back_off(r);
+	if (r->now_ms - r->lost_ms >= RECONNECT_LIMIT_MS) {
+		relay_complain("daemons end before they have taken over; see %s", r->options->place->log);
+		refuse_all(r, "daemons end before they have taken over", WIRE_EXIT_UNAVAILABLE);
+	} else if (r->n_short_lives > MAX_SHORT_LIVES && !frame_pending(&r->from_client)) {
 		r->retry_ms = INT64_MAX;
+	}
 }
 
 /* A peer that binds its own socket and has the known number is the daemon we were connected to. */
@@ -188,10 +206,7 @@ static void on_attach_failed(struct relay *r, char *message) {
 
 	if (r->now_ms - r->lost_ms < limit_ms) {
 		free(message);
-		r->backoff_ms = r->backoff_ms ? r->backoff_ms * 2 : BACKOFF_MS;
-		if (r->backoff_ms > MAX_BACKOFF_MS)
-			r->backoff_ms = MAX_BACKOFF_MS;
-		r->retry_ms = r->now_ms + r->backoff_ms;
+		back_off(r);
 		return;
 	}
 	r->message = message;
@@ -339,7 +354,7 @@ static void read_client(struct relay *r) {
 	ssize_t n = read_some(STDIN_FILENO, &r->from_client);
 
 	if (n > 0 && r->retry_ms == INT64_MAX)
-		r->retry_ms = r->now_ms;
+		r->retry_ms = r->lost_ms = r->now_ms;
 	if (n)
 		return;
 	r->has_ended = true;

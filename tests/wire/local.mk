@@ -3,6 +3,7 @@
 WIRE_TESTS = \
 	tests/wire/run.py \
 	tests/wire/test-daemon.py \
+	tests/wire/test-shim.py \
 	tests/wire/test-shim-relay.py \
 	tests/wire/test-shim-start.py \
 	tests/wire/test-admin.py \
