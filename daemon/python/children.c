@@ -171,6 +171,9 @@ void children_doom(void) {
 	for (size_t i = 0; i < tracked.n; i++)
 		if (is_alive(&tracked.items[i]))
 			add(&doomed, tracked.items[i].pid);
+	/* With what they have started since. */
+	for (size_t i = 0; i < doomed.n; i++)
+		add_children(&doomed, doomed.items[i].pid);
 	if (doomed.n && !has_doomed) {
 		clock_gettime(CLOCK_MONOTONIC, &deadline);
 		deadline.tv_sec += GRACE_S;

@@ -40,7 +40,7 @@ static struct {
 	struct item *items;
 	size_t n, cap;
 	bool is_open;       /* an execute runs */
-	bool is_cut;
+	bool is_cut, has_wide_integer;
 	bool clears_at_next; /* clear_output(wait=True) */
 	PyObject *hooked;   /* the value that went through the display hook last */
 	PyObject *plain_of, *plain; /* text/plain of the value that was formatted last */
@@ -99,6 +99,7 @@ static int add_member(struct item *item, const char *mime, PyObject *payload) {
 		switch (convert_to_json(payload, &json, &flags)) {
 		case CONVERT_OK:
 			is_cut = flags.is_cut;
+			display.has_wide_integer |= flags.has_wide_integer;
 			break;
 		case CONVERT_INTERRUPTED:
 		case CONVERT_NO_MEMORY:
@@ -558,9 +559,9 @@ int capture_end(struct answer *a, struct buf *json, PyObject *value, enum profil
 		buf_add_char(json, ']');
 	if (display.is_cut)
 		a->cuts |= ANSWER_CUT_DISPLAY;
+	a->has_wide_integer |= display.has_wide_integer;
 	clear_items();
-	display.is_cut = false;
-	display.is_open = false;
+	display.is_cut = display.has_wide_integer = display.is_open = false;
 	Py_CLEAR(display.hooked);
 	Py_CLEAR(display.plain_of);
 	Py_CLEAR(display.plain);

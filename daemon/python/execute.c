@@ -65,20 +65,28 @@ static int find_code(struct tool_run *run, PyObject **ret_code, struct answer_er
 
 static long get_count(PyObject *shell) {
 	auto_py *count = PyObject_GetAttrString(shell, "execution_count");
-	long n = count ? PyLong_AsLong(count) : -1;
+	long n = count ? PyLong_AsLong(count) : 0;
 
 	PyErr_Clear();
-	return n > 0 ? n : 1;
+	return n;
 }
 
+/* May fail when the call is interrupted just then; the next cell tries again. */
 static void set_count(PyObject *shell, long n) {
-	auto_py *count = NULL;
+	auto_py *count = get_count(shell) == n ? NULL : PyLong_FromLong(n);
 
-	if (get_count(shell) == n)
-		return;
-	count = PyLong_FromLong(n);
-	if (!count || PyObject_SetAttrString(shell, "execution_count", count) < 0)
+	if (count && PyObject_SetAttrString(shell, "execution_count", count) < 0)
 		PyErr_Clear();
+}
+
+/* The number of the cell that begins: never one that was used before, whatever became of IPython's. */
+static long begin_count(PyObject *shell) {
+	static long last;
+	long n = get_count(shell);
+
+	last = n > last ? n : last + 1;
+	set_count(shell, last);
+	return last;
 }
 
 /* Empties a container of IPython's that would keep a piece of every cell for ever. */
@@ -165,13 +173,17 @@ static void explain_incomplete(PyObject *code, PyObject **exception) {
 /* Runs the cell; whatever it does ends up in the outcome. */
 static void run_cell(PyObject *code, struct outcome *ret) {
 	borrowed PyObject *shell = ipshell_get();
-	long count = get_count(shell);
+	long count = begin_count(shell);
 	auto_py *run = PyObject_GetAttrString(shell, "run_cell");
 	auto_py *args = PyTuple_Pack(1, code);
 	auto_py *kwargs = Py_BuildValue("{s:O}", "store_history", Py_True);
-	auto_py *result = run && args && kwargs ? PyObject_Call(run, args, kwargs) : NULL;
+	auto_py *result = NULL;
 	PyObject *shown;
+	bool is_swallowed;
 
+	interrupt_renew();
+	if (run && args && kwargs)
+		result = PyObject_Call(run, args, kwargs);
 	*ret = (struct outcome){ .code = "execution_error", .count = count };
 	if (!result) {
 		ret->exception = pyerr_fetch();
@@ -194,9 +206,10 @@ static void run_cell(PyObject *code, struct outcome *ret) {
 	/* A cell stopped in a top-level await has left its task behind; its own end tells where. */
 	if (interrupt_is_set(NULL))
 		loop_end_task(NULL);
-	shown = ipshell_take_shown();
-	if (shown && (!ret->exception || PyObject_TypeCheck(ret->exception,
-						  (PyTypeObject *)PyExc_KeyboardInterrupt))) {
+	shown = ipshell_take_shown(&is_swallowed);
+	if (shown && (ret->exception ? PyObject_TypeCheck(ret->exception,
+					       (PyTypeObject *)PyExc_KeyboardInterrupt)
+				     : is_swallowed)) {
 		Py_XDECREF(ret->exception);
 		ret->exception = take(shown);
 		Py_CLEAR(ret->value);

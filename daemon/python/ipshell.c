@@ -19,7 +19,8 @@
 #include "daemon/python/pyerr.h"
 
 static PyObject *shell;
-static PyObject *shown; /* what showtraceback() was asked to show since the cell began */
+static PyObject *shown;    /* what showtraceback() was last asked to show since the cell began */
+static bool is_swallowed;  /* whoever asked went on as if nothing had happened */
 static bool is_quiet;
 static char *version, *package_directory;
 
@@ -68,6 +69,8 @@ static PyObject *show_error(PyObject *self, PyObject *args, PyObject *kwargs) {
 	borrowed PyObject *given = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : Py_None;
 	borrowed PyObject *exception;
 	bool is_given = given && PyTuple_Check(given) && PyTuple_Size(given) == 3;
+	/* So does run_cell itself, which tells the error in its result as well. */
+	bool is_told = kwargs && PyDict_GetItemString(kwargs, "running_compiled_code");
 
 	if (!info)
 		return NULL;
@@ -80,6 +83,7 @@ static PyObject *show_error(PyObject *self, PyObject *args, PyObject *kwargs) {
 			Py_INCREF(exception);
 			Py_XDECREF(shown);
 			shown = exception;
+			is_swallowed = !is_told;
 		} else if (!is_quiet) {
 			print_exception(exception);
 		}
@@ -285,7 +289,8 @@ const char *ipshell_package_directory(void) {
 	return package_directory ? package_directory : "";
 }
 
-PyObject *ipshell_take_shown(void) {
+PyObject *ipshell_take_shown(bool *ret_swallowed) {
+	*ret_swallowed = is_swallowed;
 	return take(shown);
 }
 

@@ -30,8 +30,11 @@ const char *ipshell_package_directory(void);
  */
 int ipshell_shadow(PyObject *object, PyMethodDef *methods);
 
-/* The exception that IPython last wanted to show (new reference) and forgets it; NULL: none. */
-PyObject *ipshell_take_shown(void);
+/*
+ * The exception that IPython last wanted to show (new reference), then forgets it; NULL: none.
+ * *ret_swallowed: by a magic that then ended well, so that no result tells of it.
+ */
+PyObject *ipshell_take_shown(bool *ret_swallowed);
 
 /* While quiet, errors of formatters are not printed: the daemon looks at the value, not the user. */
 void ipshell_set_quiet(bool quiet);

@@ -109,6 +109,19 @@ static void run_tool(struct tool_run *run) {
 	run->arguments = NULL;
 }
 
+/* True when user code goes on after the call: threads, or tasks on IPython's loop. */
+static bool is_lively(void) {
+	auto_py *count = py_import_attr("threading", "active_count");
+	auto_py *n = count ? PyObject_CallObject(count, NULL) : NULL;
+	bool has_threads = n && PyLong_Check(n) && PyLong_AsLong(n) > 1;
+	bool has_tasks = loop_enter();
+
+	PyErr_Clear();
+	if (has_tasks)
+		loop_leave();
+	return has_threads || has_tasks;
+}
+
 /* One call from its directory to its reply. Takes the call. */
 static void serve(struct shell_call *call) {
 	struct tool_run run = { .call = call };
@@ -118,7 +131,7 @@ static void serve(struct shell_call *call) {
 
 	current = call;
 	cwd_enter(call->cwd, &note);
-	ticker_set_busy(true);
+	ticker_begin_call();
 	interrupt_arm(call->id);
 	if (capture_restore_streams() < 0)
 		PyErr_Clear();
@@ -131,7 +144,7 @@ static void serve(struct shell_call *call) {
 	capture_flush();
 	dyntool_check();
 	interrupt_disarm(&reason);
-	ticker_set_busy(false);
+	ticker_end_call(is_lively());
 	current = NULL;
 
 	if (reply) {
