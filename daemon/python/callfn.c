@@ -276,6 +276,7 @@ int callfn_call(struct tool_run *run, PyObject *name, PyObject *callable, PyObje
 		}
 		keywords = named;
 	}
+	interrupt_renew();
 	value = finish(PyObject_Call(callable, args ? args : kept.no_arguments, keywords));
 	if (!value) {
 		toolbox_take_error(run, "callable_error", &error);

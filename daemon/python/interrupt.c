@@ -122,6 +122,11 @@ bool interrupt_send(uint64_t id, enum shell_reason reason, unsigned again) {
 	return is_ours;
 }
 
+void interrupt_renew(void) {
+	if (interrupt_is_set(NULL))
+		pthread_kill(thread, SIGINT);
+}
+
 void interrupt_note_command(void) {
 	children_note_command();
 }

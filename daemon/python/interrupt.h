@@ -27,6 +27,12 @@ bool interrupt_disarm(enum shell_reason *ret_reason);
 /* Whether the armed call was interrupted so far. Needs no GIL. */
 bool interrupt_is_set(enum shell_reason *ret_reason);
 
+/*
+ * Right before user code gets control: an interrupt that came while the call was being prepared, and was
+ * cleared there with errors of no interest, is sent anew.
+ */
+void interrupt_renew(void);
+
 /* shell_ops.interrupt. Any thread, no GIL. */
 bool interrupt_send(uint64_t id, enum shell_reason reason, unsigned again);
 
