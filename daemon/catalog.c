@@ -107,18 +107,18 @@ static void add_stable(struct buf *b, const struct stable_tool *t, enum profile 
 		add_string(b, "title", t->title);
 	add_string(b, "description", words(t, profile));
 	buf_add_str(b, ",\"inputSchema\":");
-	buf_add_str(b, input_schema(t, profile));
+	tools_add_json(b, input_schema(t, profile));
 	if (explains && t->output_schema && revision->has_tool_title) {
 		buf_add_str(b, ",\"outputSchema\":");
-		buf_add_str(b, t->output_schema);
+		tools_add_json(b, t->output_schema);
 	}
 	if (explains && revision->has_annotations) {
 		buf_add_str(b, ",\"annotations\":");
-		buf_add_str(b, t->annotations);
+		tools_add_json(b, t->annotations);
 	}
 	if (t->meta && revision->has_tool_title) {
 		buf_add_str(b, ",\"_meta\":");
-		buf_add_str(b, t->meta);
+		tools_add_json(b, t->meta);
 	}
 	buf_add_char(b, '}');
 }
