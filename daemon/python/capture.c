@@ -91,7 +91,8 @@ static void on_child(const char *event) {
 	capture_flush();
 	if (half_is_forked_child())
 		return;
-	if (!strcmp(event, "os.system") || (!strcmp(event, "subprocess.Popen") && is_command()))
+	/* One child may come with several events: subprocess.Popen() uses os.posix_spawn() or os.fork(). */
+	if (!strcmp(event, "os.system") || is_command())
 		interrupt_note_command();
 	else
 		children_note_own();
