@@ -102,3 +102,9 @@ tests_unit_test_callq_SOURCES = tests/unit/test-callq.c $(fake_shell) daemon/bri
 	daemon/output.c daemon/render.c daemon/spill.c daemon/tools.c
 tests_unit_test_callq_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_callq_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS) $(JANSSON_LIBS)
+
+# daemon/python/, what of it needs no Python
+check_PROGRAMS += tests/unit/test-image
+TESTS += tests/unit/test-image
+tests_unit_test_image_SOURCES = tests/unit/test-image.c tests/lib/check.h daemon/python/image.c
+tests_unit_test_image_LDADD = libborder.la libcommon.la
