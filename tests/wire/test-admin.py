@@ -48,8 +48,13 @@ def status(place, name="default"):
     return json.loads(out)
 
 
-def wait_running(place):
-    return harness.wait_for(lambda: status(place)["running"], "the call")
+def wait_running(place, line=None):
+    """Waits until a call runs, and has printed that line."""
+    def runs():
+        running = status(place)["running"]
+        return running and (line is None or running["last_line"] == line)
+
+    return harness.wait_for(runs, "the call")
 
 
 def on_terminal(place, *arguments, columns=60, until=None, act=None):
@@ -199,7 +204,7 @@ def test_exec_interrupt():
     """Control-C interrupts the cell, shows what it printed, and ends with 130; the next one works"""
     with place_with_daemon() as place:
         process = start_admin(place, "exec", "import time\nprint('begun', flush=True)\ntime.sleep(60)")
-        wait_running(place)
+        wait_running(place, "begun")
         process.send_signal(signal.SIGINT)
         code, out, err = finish(process)
         assert (code, out) == (130, "begun\n") and "KeyboardInterrupt" in err, (code, out, err)
@@ -244,12 +249,11 @@ def test_list_and_status():
         assert code == 0 and re.search(rf"^default +{daemon.pid} +ready .* 1 +3\.\d+\.\d+ +/", out, re.M), out
 
         running = agent.start_call("execute", {"code": "import time\nprint('epoch 1\\nepoch 2', flush=True)\ntime.sleep(60)"})
-        wait_running(place)
+        wait_running(place, "epoch 2")
         waiting = start_admin(place, "exec", "0")
         harness.wait_for(lambda: status(place)["waiting"] == 1, "the waiting call")
         shown = status(place)
         assert shown["running"]["tool"] == "execute" and shown["running"]["seconds"] >= 0, shown
-        harness.wait_for(lambda: status(place)["running"]["last_line"] == "epoch 2", "the last line")
         ids = {s["pid"]: s for s in shown["sessions"]}
         assert ids[os.getpid()]["id"] == shown["running"]["session"] and ids[os.getpid()]["profile"] == "compact"
         assert shown["name"] == "default" and shown["socket"] == place.socket() and shown["phase"] is None
@@ -285,7 +289,7 @@ def test_answers_while_python_is_busy():
         code = ("import ctypes\nlibc = ctypes.PyDLL(None)\nmutex = ctypes.create_string_buffer(64)\n"
                 "print('held', flush=True)\nlibc.pthread_mutex_lock(mutex)\nlibc.pthread_mutex_lock(mutex)")
         process = start_admin(place, "exec", code)
-        harness.wait_for(lambda: (status(place)["running"] or {}).get("last_line") == "held", "the call")
+        wait_running(place, "held")
         assert "held" in admin(place, "status")[1]
         assert admin(place, "interrupt")[0] == 0
         assert status(place)["running"]["interrupts"] >= 1
@@ -375,7 +379,7 @@ def test_restart_force_of_wedged_code():
     with place_with_daemon() as place:
         process = start_admin(place, "exec", "import time\nprint('on', flush=True)\nwhile True:\n"
                               "    try: time.sleep(60)\n    except BaseException: pass")
-        harness.wait_for(lambda: (status(place)["running"] or {}).get("last_line") == "on", "the call")
+        wait_running(place, "on")
         [before] = place.daemons()
         code, out, err = admin(place, "restart", "--force")
         assert code == 0, (code, out, err)
