@@ -2,16 +2,18 @@
 /*
  * Bridge
  *
- * The Python thread begins here, and what it says comes back here. Python's threads put their news into
- * a mailbox under a lock and ring an eventfd; the loop empties the box and tells the parts concerned. The
- * box has one place for each kind of news, so nothing is allocated on the way and nothing can be lost: one
- * call runs at a time, hence one reply at most; of two catalogs, or two phases, the newer says it all.
+ * The Python thread begins here, and what it says comes back here. Python's threads put their news
+ * into a mailbox under a lock and ring an eventfd; the loop empties the box and tells the parts
+ * concerned. The box has one place for each kind of news, so nothing is allocated on the way and
+ * nothing can be lost: one call runs at a time, hence one reply at most; of two catalogs, or two
+ * phases, the newer says it all.
  *
  * Delivery order is fixed: what a call changed (catalog) before what it came to (reply).
  *
- * The Python thread has descriptors of its own (fds.c), with a copy of the eventfd among them, far above
- * those that user code meets. User code may close it all the same, with os.closerange() for one; then the
- * bell is fetched again from the event half's table through a pidfd of our own process.
+ * The Python thread has descriptors of its own (fds.c), with a copy of the eventfd among them, far
+ * above those that user code meets. User code may close it all the same, with os.closerange() for
+ * one; then the bell is fetched again from the event half's table through a pidfd of our own
+ * process.
  *
  * No lock is held while Python's half is called, and none of its callbacks blocks.
  */
@@ -180,7 +182,8 @@ static void python_run(struct bridge *b) {
 	char *message = NULL;
 	bool is_stopping;
 
-	if (loader_open(d->settings.python, d->rendezvous.directory, &ops, &b->interpreter, &message) < 0) {
+	if (loader_open(d->settings.python, d->rendezvous.directory, &ops, &b->interpreter,
+		    &message) < 0) {
 		host_failed(b, SHELL_CONFIGURATION, message);
 		return;
 	}
@@ -198,13 +201,14 @@ static void *python_main(void *arg) {
 	sigset_t none;
 
 	/*
-	 * Children inherit this thread's signal mask. SIGINT, blocked everywhere else, is how a running
-	 * call is interrupted.
+	 * Children inherit this thread's signal mask. SIGINT, blocked everywhere else, is how a
+	 * running call is interrupted.
 	 */
 	sigemptyset(&none);
 	pthread_sigmask(SIG_SETMASK, &none, NULL);
 	if (!fds_separate(b->bell))
-		log_info("The kernel refuses the Python thread descriptors of its own; they are shared");
+		log_info("The kernel refuses the Python thread descriptors of its own; they are "
+			 "shared");
 	python_run(b);
 
 	box = box_open(b);

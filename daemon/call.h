@@ -3,8 +3,8 @@
 
 /*
  * One tools/call from its admission to its answer, and the queue's state: for callq.c (whose turn),
- * callclock.c (what time does to calls) and callwords.c (what is said about them). Others use callq.h.
- * Times are seconds of CLOCK_MONOTONIC; 0 means none.
+ * callclock.c (what time does to calls) and callwords.c (what is said about them). Others use
+ * callq.h. Times are seconds of CLOCK_MONOTONIC; 0 means none.
  */
 
 #include <event2/event.h>
@@ -110,13 +110,16 @@ void callq_release(struct callq *q, struct held **at);
 /* callclock.c */
 
 /*
- * Reads the arguments `timeout` and `progress_interval`, where a tool has them, and sets the call's limits.
- * False with a complaint (owned by the caller) when one is no number of seconds.
+ * Reads the arguments `timeout` and `progress_interval`, where a tool has them, and sets the call's
+ * limits. False with a complaint (owned by the caller) when one is no number of seconds.
  */
 bool callclock_read(const struct settings *settings, struct call *c, struct jspan arguments,
 	char **ret_message);
 
-/* The tick. Each of the others sees to it that it comes in time: for a moment, a call, for all of them. */
+/*
+ * The tick. Each of the others sees to it that it comes in time: for a moment, a call, for all of
+ * them.
+ */
 void callclock_on_tick(evutil_socket_t fd, short what, void *arg);
 void callclock_expect(struct callq *q, double due);
 void callclock_watch(struct callq *q, const struct call *c);

@@ -2,19 +2,19 @@
 /*
  * What Time Does to Calls
  *
- * One timer serves the whole queue. While a call runs it ticks every 100 ms, because user code may replace
- * signal handlers and ours have to be put back; otherwise it is set for whatever comes first: a deadline, a
- * progress message, the end of somebody's patience. It is not stopped when a call ends: calls that take
- * microseconds should not pay for timers.
+ * One timer serves the whole queue. While a call runs it ticks every 100 ms, because user code may
+ * replace signal handlers and ours have to be put back; otherwise it is set for whatever comes
+ * first: a deadline, a progress message, the end of somebody's patience. It is not stopped when a
+ * call ends: calls that take microseconds should not pay for timers.
  *
- * A deadline's schedule. At the deadline the call is interrupted. What ends by then, or within a second,
- * is answered by the Python half as a timeout. Just before the second has passed, children that ignored
- * SIGINT are killed (the second interrupt, which leaves the cell itself alone: it may be tidying up), and
- * if even that did not end the call it is answered as still running. Then it is interrupted again at
- * doubling intervals.
+ * A deadline's schedule. At the deadline the call is interrupted. What ends by then, or within a
+ * second, is answered by the Python half as a timeout. Just before the second has passed, children
+ * that ignored SIGINT are killed (the second interrupt, which leaves the cell itself alone: it may
+ * be tidying up), and if even that did not end the call it is answered as still running. Then it is
+ * interrupted again at doubling intervals.
  *
- * A person's interrupt is sent once: code may have good use for one KeyboardInterrupt, and the person can
- * ask again.
+ * A person's interrupt is sent once: code may have good use for one KeyboardInterrupt, and the
+ * person can ask again.
  */
 
 #include <stdlib.h>
@@ -54,7 +54,8 @@ static double greatest(double a, double b) {
 }
 
 /* Reads an argument of seconds: a number, or one in a string. Absent: *ret_seconds stays. */
-static bool read_seconds(struct jspan arguments, const char *name, double *ret_seconds, char **ret_message) {
+static bool read_seconds(struct jspan arguments, const char *name, double *ret_seconds,
+	char **ret_message) {
 	struct jspan value = jscan_get(arguments, name);
 	auto_free char *text = NULL;
 	json_t *number;
@@ -71,7 +72,8 @@ static bool read_seconds(struct jspan arguments, const char *name, double *ret_s
 	s = json_is_real(number) ? json_real_value(number) : -1;
 	json_decref(number);
 	if (!(s >= 0)) {
-		*ret_message = answer_message("`%s` has to be a number of seconds, 0 or more", name);
+		*ret_message =
+			answer_message("`%s` has to be a number of seconds, 0 or more", name);
 		return false;
 	}
 	*ret_seconds = least(s, FOREVER_S);
@@ -170,7 +172,8 @@ void callclock_interrupt(struct callq *q, enum shell_reason reason) {
 			wait *= 2;
 		if (!c->again++)
 			wait = AGAIN_S;
-		c->interrupt_due = reason == SHELL_OPERATOR ? 0 : callq_now() + least(wait, MAX_LATER_S);
+		c->interrupt_due =
+			reason == SHELL_OPERATOR ? 0 : callq_now() + least(wait, MAX_LATER_S);
 		c->n_interrupts++;
 	}
 	callclock_watch(q, c);

@@ -2,14 +2,14 @@
 /*
  * Call Queue
  *
- * Calls that wait for Python. Each session has a line of its own and sessions take turns, so one client's
- * batch cannot starve another's question. A call leaves here in one of three ways: it is handed over,
- * cancelled, or past its deadline. Once handed over its arguments are no longer ours; the call itself stays
- * with us as `running` until its reply comes, however long that takes and whether or not anybody still
- * waits for the answer: the work belongs to the namespace.
+ * Calls that wait for Python. Each session has a line of its own and sessions take turns, so one
+ * client's batch cannot starve another's question. A call leaves here in one of three ways: it is
+ * handed over, cancelled, or past its deadline. Once handed over its arguments are no longer ours;
+ * the call itself stays with us as `running` until its reply comes, however long that takes and
+ * whether or not anybody still waits for the answer: the work belongs to the namespace.
  *
- * From admission on a call is answered with a tool result, never with a JSON-RPC error: one agent answers
- * an error by starting the server again and repeating the call.
+ * From admission on a call is answered with a tool result, never with a JSON-RPC error: one agent
+ * answers an error by starting the server again and repeating the call.
  *
  * Loop thread only. Times are callclock.c's, texts are callwords.c's.
  */
@@ -172,8 +172,15 @@ static void write_answer(struct callq *q, struct call *c, struct answer *a, stru
 	struct output_text *err, struct buf *members) {
 	struct session *s = session_find(q->daemon, c->session);
 	auto_free char *notice = s ? callwords_notice(q, s) : NULL;
-	struct render r = { .settings = &q->daemon->settings, .tool = c->tool.stable, .name = c->name,
-		.profile = c->profile, .revision = c->to.revision, .answer = a, .notice = notice };
+	struct render r = {
+		.settings = &q->daemon->settings,
+		.tool = c->tool.stable,
+		.name = c->name,
+		.profile = c->profile,
+		.revision = c->to.revision,
+		.answer = a,
+		.notice = notice,
+	};
 
 	if (keeps_output(c)) {
 		r.out = out;
@@ -205,7 +212,8 @@ static void answer_error(struct callq *q, struct call *c, struct answer_error *e
 	output_text_deinit(err);
 }
 
-void callq_refuse(struct callq *q, struct call *c, const char *code, bool is_retryable, char *message) {
+void callq_refuse(struct callq *q, struct call *c, const char *code, bool is_retryable,
+	char *message) {
 	auto_answer_error struct answer_error error = { .code = code, .message = message,
 		.is_retryable = is_retryable };
 	struct output_text out = { 0 }, err = { 0 };
@@ -297,7 +305,8 @@ static void start(struct callq *q, struct call *c) {
 	struct shell_call *call = make_shell_call(q, c);
 
 	if (!call) {
-		callq_refuse(q, c, "busy", true, answer_message("Memory is short; the call did not run."));
+		callq_refuse(q, c, "busy", true,
+			answer_message("Memory is short; the call did not run."));
 		return;
 	}
 	c->started_at = callq_now();
@@ -335,7 +344,8 @@ static bool is_cell(const struct call *c, const struct answer *a) {
 		return false;
 	for (size_t i = 0; i < a->n_members; i++)
 		if (!strcmp(a->members[i].name, "execution_count"))
-			return a->members[i].json.len != 4 || memcmp(a->members[i].json.data, "null", 4);
+			return a->members[i].json.len != 4 ||
+			       memcmp(a->members[i].json.data, "null", 4);
 	return false;
 }
 
@@ -391,7 +401,9 @@ void callq_on_reply(struct daemon *d, struct shell_reply *reply) {
  * Coming and going.
  */
 
-/* The name that an error's shape repeats; NULL when there is none, or one too long to be repeated. */
+/*
+ * The name that an error's shape repeats; NULL when there is none, or one too long to be repeated.
+ */
 static char *subject(struct callq *q, const struct tool_ref *tool, struct jspan arguments) {
 	struct jspan name;
 
@@ -450,7 +462,8 @@ void callq_submit(struct daemon *d, struct session *s, struct reply_to *to,
 	if (l->n_calls >= d->settings.max_pending_calls) {
 		callq_refuse(q, c, "queue_full", true,
 			answer_message("This session has as many calls waiting as "
-				       "IPYTHON_MCP_MAX_PENDING_CALLS allows (%zu); wait for their answers.",
+				       "IPYTHON_MCP_MAX_PENDING_CALLS allows (%zu); wait for "
+				       "their answers.",
 				l->n_calls));
 		return;
 	}
@@ -486,7 +499,8 @@ bool callq_has(struct session *s, const char *id) {
 
 	if (r && r->session == s->id && r->cancelled_id && !strcmp(r->cancelled_id, id))
 		return true;
-	return (r && has_id(&r->to, s, id)) || find_waiting(s->callq_slot, s, id) || find_held(q, s, id);
+	return (r && has_id(&r->to, s, id)) || find_waiting(s->callq_slot, s, id) ||
+	       find_held(q, s, id);
 }
 
 void callq_cancel(struct session *s, const char *id) {

@@ -2,9 +2,9 @@
 /*
  * What Is Said About Calls
  *
- * Messages that a model or a person reads when a call waits, is refused, or does not end: each names what is
- * in the way, since when, and the command that helps. Numbers are whole seconds, which is precise enough and
- * does not depend on the locale that user code may have set.
+ * Messages that a model or a person reads when a call waits, is refused, or does not end: each
+ * names what is in the way, since when, and the command that helps. Numbers are whole seconds,
+ * which is precise enough and does not depend on the locale that user code may have set.
  */
 
 #include <config.h>
@@ -53,7 +53,8 @@ char *callwords_busy(struct callq *q, const struct call *c, double now) {
 	struct buf b = BUF_NULL;
 
 	if (d->state == DAEMON_STOPPING)
-		return answer_message("The daemon is ending and takes no more calls; the call did not run.");
+		return answer_message(
+			"The daemon is ending and takes no more calls; the call did not run.");
 	buf_addf(&b, "The call waited %llu s for its turn and did not run: ",
 		seconds(now - c->asked_at));
 	if (d->state == DAEMON_STARTING)
@@ -61,10 +62,13 @@ char *callwords_busy(struct callq *q, const struct call *c, double now) {
 			shell_phase_name(d->phase));
 	else {
 		add_running(q, now, &b);
-		buf_addf(&b, ". Repeat it later, or interrupt what runs: ipython-mcp interrupt%s%s", space, name);
+		buf_addf(&b, ". Repeat it later, or interrupt what runs: ipython-mcp interrupt%s%s",
+			space, name);
 		if (q->running && q->running->n_interrupts)
-			buf_addf(&b, "; if that does not help, ipython-mcp restart --force%s%s ends it and loses "
-				"the namespace", space, name);
+			buf_addf(&b,
+				"; if that does not help, ipython-mcp restart --force%s%s ends it "
+				"and loses the namespace",
+				space, name);
 		buf_add_char(&b, '.');
 	}
 	return finish(&b);
@@ -76,15 +80,18 @@ char *callwords_overdue(struct callq *q, const struct call *c) {
 
 	buf_addf(&b, "The call exceeded its limit of ");
 	buf_add_number(&b, c->timeout_s);
-	buf_addf(&b, " s, was interrupted, and still runs: it ignores the interrupt, or code outside Python does "
-		"not look for one. Later calls wait until it ends. It is interrupted again at growing "
-		"intervals; ipython-mcp restart --force%s%s ends it and loses the namespace.", space, name);
+	buf_addf(&b,
+		" s, was interrupted, and still runs: it ignores the interrupt, or code outside "
+		"Python does not look for one. Later calls wait until it ends. It is interrupted "
+		"again at growing intervals; ipython-mcp restart --force%s%s ends it and loses the "
+		"namespace.",
+		space, name);
 	return finish(&b);
 }
 
 char *callwords_startup_failed(const struct daemon *d) {
-	return answer_message("The shell did not start, in phase %s: %s", shell_phase_name(d->phase),
-		d->failure ? d->failure : "memory was short");
+	return answer_message("The shell did not start, in phase %s: %s",
+		shell_phase_name(d->phase), d->failure ? d->failure : "memory was short");
 }
 
 void callwords_progress(struct callq *q, const struct call *c, double now, struct buf *b) {
@@ -121,16 +128,18 @@ char *callwords_notice(struct callq *q, struct session *s) {
 	s->own_cells = 0;
 	if (s->has_notice_pending_resume) {
 		begin_notice(&b);
-		buf_add_str(&b, "The namespace is new: the daemon was started again, what earlier calls defined is "
-			"gone.");
+		buf_add_str(&b, "The namespace is new: the daemon was started again, what earlier "
+				"calls defined is gone.");
 	}
 	if (s->has_notice_pending_version) {
 		const char *space, *name = name_argument(q->daemon, &space);
 
 		begin_notice(&b);
-		buf_addf(&b, "The daemon is ipython-mcp %s, this client's ipython-mcp-connect is %s; ipython-mcp "
-			"restart%s%s starts the installed one and loses the namespace.",
-			PACKAGE_VERSION, s->client_version ? s->client_version : "of another version", space, name);
+		buf_addf(&b,
+			"The daemon is ipython-mcp %s, this client's ipython-mcp-connect is %s; "
+			"ipython-mcp restart%s%s starts the installed one and loses the namespace.",
+			PACKAGE_VERSION,
+			s->client_version ? s->client_version : "of another version", space, name);
 	}
 	if (others) {
 		begin_notice(&b);

@@ -2,13 +2,13 @@
 /*
  * Catalog
  *
- * What tools/list shows: the stable tools in the order of their table, then the registered ones in byte
- * order of their names, so that a restart does not reshuffle a model's prompt. The text is built once for
- * each profile and revision that somebody asks for, and forgotten when the Python half publishes: a list is
- * served without waiting for Python, and mostly without any work.
+ * What tools/list shows: the stable tools in the order of their table, then the registered ones in
+ * byte order of their names, so that a restart does not reshuffle a model's prompt. The text is
+ * built once for each profile and revision that somebody asks for, and forgotten when the Python
+ * half publishes: a list is served without waiting for Python, and mostly without any work.
  *
- * Registered tools belong to the profile that explains things (full); the small profiles never change.
- * Loop thread only.
+ * Registered tools belong to the profile that explains things (full); the small profiles never
+ * change. Loop thread only.
  */
 
 #include <stdlib.h>
@@ -84,7 +84,8 @@ bool catalog_find(struct daemon *d, enum profile profile, const char *name,
 	const struct shell_catalog *registered = d->catalog->registered;
 	bool is_there = stable && words(stable, profile);
 
-	for (size_t i = 0; !stable && profile == PROFILE_FULL && registered && i < registered->n_tools; i++)
+	for (size_t i = 0;
+		!stable && profile == PROFILE_FULL && registered && i < registered->n_tools; i++)
 		is_there |= !strcmp(registered->tools[i].name, name);
 	if (!is_there || strlen(name) >= sizeof(ret_tool->name))
 		return false;
@@ -146,7 +147,8 @@ const char *catalog_list(struct daemon *d, enum profile profile, const struct re
 				buf_add_char(list, ',');
 			add_stable(list, t, profile, revision);
 		}
-		for (size_t i = 0; profile == PROFILE_FULL && registered && i < registered->n_tools; i++)
+		for (size_t i = 0; profile == PROFILE_FULL && registered && i < registered->n_tools;
+			i++)
 			if (!registered->tools[i].is_stale)
 				add_registered(list, &registered->tools[i]);
 		buf_add_char(list, ']');

@@ -2,13 +2,14 @@
 /*
  * Cleaning Output
  *
- * What programs write for terminals, read by a model: colours and cursor movements only cost tokens, and of
- * a progress bar the last state is what counts. So a small terminal without a screen: control sequences
- * go, \r lets the next text replace the line, \b takes back a character, and bytes that are no UTF-8 become
- * U+FFFD, one for each maximal broken piece, as Python's "replace" does.
+ * What programs write for terminals, read by a model: colours and cursor movements only cost
+ * tokens, and of a progress bar the last state is what counts. So a small terminal without a
+ * screen: control sequences go, \r lets the next text replace the line, \b takes back a character,
+ * and bytes that are no UTF-8 become U+FFFD, one for each maximal broken piece, as Python's
+ * "replace" does.
  *
- * It works on a stream: any sequence may be cut anywhere between two reads. Nearly all output is plain, so
- * runs of plain bytes are found with one table look-up each and handed on whole.
+ * It works on a stream: any sequence may be cut anywhere between two reads. Nearly all output is
+ * plain, so runs of plain bytes are found with one table look-up each and handed on whole.
  */
 
 #include <string.h>
@@ -17,10 +18,12 @@
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Bytes that are text as they stand: printable ASCII, tab, NUL, and those that mean nothing here. */
+/*
+ * Bytes that are text as they stand: printable ASCII, tab, NUL, and those that mean nothing here.
+ */
 static const bool is_plain[256] = {
-	[0x00 ... 0x06] = true, ['\t'] = true, [0x0b ... 0x0c] = true, [0x10 ... 0x17] = true, [0x19] = true,
-	[0x1c ... 0x7f] = true,
+	[0x00 ... 0x06] = true, ['\t'] = true, [0x0b ... 0x0c] = true,
+	[0x10 ... 0x17] = true, [0x19] = true, [0x1c ... 0x7f] = true,
 };
 
 /* Text is about to be written: after a \r it takes the line's place. */

@@ -2,12 +2,12 @@
 /*
  * Collecting Text Within Bounds
  *
- * A part keeps a head of at most max_head code points and, of what comes after it, the last max_tail; in
- * between it only counts. Two parts can be joined exactly, because a part whose head is not all of it has
- * a head that is full: joined to something, that head fills the other's, too.
+ * A part keeps a head of at most max_head code points and, of what comes after it, the last
+ * max_tail; in between it only counts. Two parts can be joined exactly, because a part whose head
+ * is not all of it has a head that is full: joined to something, that head fills the other's, too.
  *
- * So a line that will perhaps be overwritten is a part of its own until its newline, however long it is, and
- * is then joined to the whole lines before it, or dropped without a trace in the count.
+ * So a line that will perhaps be overwritten is a part of its own until its newline, however long
+ * it is, and is then joined to the whole lines before it, or dropped without a trace in the count.
  */
 
 #include <string.h>
@@ -151,7 +151,9 @@ void collect_backspace(struct collect *c) {
 	struct part *p = &c->line;
 	struct buf *end = p->tail_chars ? &p->tail : &p->head;
 
-	/* Backing up over more than the tail of an endless line is not worth remembering all of it. */
+	/*
+	 * Backing up over more than the tail of an endless line is not worth remembering all of it.
+	 */
 	if (!p->chars || (p->chars > p->head_chars && !p->tail_chars))
 		return;
 	end->len = (size_t)(last_chars(end->data, end->len, 1) - end->data);
@@ -189,8 +191,8 @@ bool collect_take(struct collect *c, struct buf *ret_head, struct buf *ret_tail,
 	part_join(&c->done, c, &c->line);
 	part_clear(&c->line);
 	part_trim(&c->done, c->max_tail);
-	is_whole = !c->done.head.has_failed && !c->done.tail.has_failed && !c->line.head.has_failed &&
-		!c->line.tail.has_failed;
+	is_whole = !c->done.head.has_failed && !c->done.tail.has_failed &&
+		   !c->line.head.has_failed && !c->line.tail.has_failed;
 	*ret_omitted = c->done.chars - c->done.head_chars;
 	*ret_head = c->done.head;
 	*ret_tail = c->done.tail;

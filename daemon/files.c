@@ -2,10 +2,10 @@
 /*
  * Saved Files
  *
- * Outputs and images are the user's data: nobody else may read them, and nobody may put a link where they
- * are written. So every directory on the way is ours and closed to others, or it is not used. With
- * IPYTHON_MCP_RUNTIME_DIR everything of a daemon lies below it; otherwise the files go where temporary
- * files go, because the runtime directory is memory.
+ * Outputs and images are the user's data: nobody else may read them, and nobody may put a link
+ * where they are written. So every directory on the way is ours and closed to others, or it is not
+ * used. With IPYTHON_MCP_RUNTIME_DIR everything of a daemon lies below it; otherwise the files go
+ * where temporary files go, because the runtime directory is memory.
  */
 
 #include <dirent.h>
@@ -28,13 +28,15 @@ static bool make_private(const char *path) {
 	struct stat st;
 
 	if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-		log_warning("Outputs and images are not saved: cannot make the directory %s: %m", path);
+		log_warning(
+			"Outputs and images are not saved: cannot make the directory %s: %m", path);
 		return false;
 	}
 	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
 		(st.st_mode & 077)) {
-		log_warning("Outputs and images are not saved: %s must be a directory of yours with mode "
-			    "700; remove it or set TMPDIR", path);
+		log_warning("Outputs and images are not saved: %s must be a directory of yours "
+			    "with mode 700; remove it or set TMPDIR",
+			path);
 		return false;
 	}
 	return true;
@@ -53,8 +55,8 @@ static void empty(const char *path) {
 }
 
 /*
- * The path in use. Static, because a Python thread that hangs in user code may still look at it while the
- * process ends.
+ * The path in use. Static, because a Python thread that hangs in user code may still look at it
+ * while the process ends.
  */
 static char directory_in_use[PATH_MAX];
 
@@ -72,7 +74,10 @@ static char *parent_directory(void) {
 	return r < 0 ? NULL : path;
 }
 
-/* The name, and for a socket of its own (--socket) something that tells it from others of that name. */
+/*
+ * The name, and for a socket of its own (--socket) something that tells it from others of that
+ * name.
+ */
 static char *own_directory(const struct rendezvous *r, const char *parent) {
 	auto_free char *usual = NULL;
 	uint32_t hash = 0x811c9dc5u;
@@ -94,7 +99,8 @@ void files_new(struct daemon *d) {
 	auto_free char *path = parent ? own_directory(&d->rendezvous, parent) : NULL;
 
 	/* Absolute, because answers name it to clients elsewhere. */
-	if (!path || !make_private(parent) || !make_private(path) || !realpath(path, directory_in_use))
+	if (!path || !make_private(parent) || !make_private(path) ||
+		!realpath(path, directory_in_use))
 		return;
 	empty(directory_in_use);
 	d->files_directory = directory_in_use;

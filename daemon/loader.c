@@ -2,16 +2,16 @@
 /*
  * Loader
  *
- * One build serves every CPython of the stable ABI: at start the chosen interpreter is asked for its
- * version and its libpython, that library is opened for everybody (extension modules expect Python's
- * symbols to be global), and then the Python half, which was linked against none.
+ * One build serves every CPython of the stable ABI: at start the chosen interpreter is asked for
+ * its version and its libpython, that library is opened for everybody (extension modules expect
+ * Python's symbols to be global), and then the Python half, which was linked against none.
  *
- * What the interpreter says of itself is what counts. A virtual environment's python is called by the
- * path that was given, so it stays the environment's; a shell-script shim names the interpreter behind it
- * as sys.executable.
+ * What the interpreter says of itself is what counts. A virtual environment's python is called by
+ * the path that was given, so it stays the environment's; a shell-script shim names the interpreter
+ * behind it as sys.executable.
  *
- * Asking costs as much as starting Python, so the answer is kept in a small file beside the socket, keyed
- * by the binary's identity. A script's answer is never kept: it may depend on anything.
+ * Asking costs as much as starting Python, so the answer is kept in a small file beside the socket,
+ * keyed by the binary's identity. A script's answer is never kept: it may depend on anything.
  *
  * Runs on the Python thread, before Python exists there.
  */
@@ -21,6 +21,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -46,11 +47,11 @@ enum { ASK_LIMIT_MS = 60000 };
 #define LEAST_VERSION 0x030b0000u
 
 #define WAY_OUT \
-	"set IPYTHON_MCP_PYTHON (or --python) to a CPython 3.11 or later that has a shared libpython"
+	"set IPYTHON_MCP_PYTHON (or --python) to a CPython 3.11 or later with a shared libpython"
 
 /*
- * Five lines: implementation, version, sys.executable, ABI flags, libpython or nothing. The usual places
- * are tried first because importing sysconfig takes as long as all the rest.
+ * Five lines: implementation, version, sys.executable, ABI flags, libpython or nothing. The usual
+ * places are tried first because importing sysconfig takes as long as all the rest.
  */
 static const char question[] =
 	"import sys, posix\n"
@@ -69,7 +70,8 @@ static const char question[] =
 	"    import sysconfig\n"
 	"    var = lambda n: sysconfig.get_config_var(n) or ''\n"
 	"    paths = ['/'.join(p) for f in (var('INSTSONAME'), var('LDLIBRARY')) if '.so' in f\n"
-	"             for p in ((var('LIBDIR'), f), (var('LIBDIR'), var('MULTIARCH'), f), (var('LIBPL'), f))]\n"
+	"             for p in ((var('LIBDIR'), f), (var('LIBDIR'), var('MULTIARCH'), f),\n"
+	"                       (var('LIBPL'), f))]\n"
 	"    found = [p for p in paths if there(p)]\n"
 	"print('\\n'.join([sys.implementation.name, str(sys.hexversion), sys.executable, flags,\n"
 	"                 found[0] if found else '']))\n";
@@ -91,7 +93,8 @@ static void facts_deinit(struct facts *f) {
 }
 
 /* Writes *ret_message and returns -1, so that a refusal is one statement. */
-__attribute__((format(printf, 2, 3))) static int refuse(char **ret_message, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static int refuse(char **ret_message, const char *format,
+	...) {
 	va_list args;
 
 	va_start(args, format);
@@ -107,7 +110,9 @@ static bool is_executable(const char *path) {
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* `name` as an absolute path: as it is, below the current directory, or from PATH like a command. */
+/*
+ * `name` as an absolute path: as it is, below the current directory, or from PATH like a command.
+ */
 static char *find_interpreter(const char *name) {
 	const char *path = getenv("PATH");
 	char *full = NULL;
@@ -230,7 +235,8 @@ static int spawn_interpreter(const char *python, int out_fd, int err_fd, pid_t *
 	if (!r)
 		r = posix_spawnattr_setsigdefault(&attributes, &all);
 	if (!r)
-		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+		r = posix_spawnattr_setflags(&attributes,
+			POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	if (!r)
 		r = posix_spawn(ret_pid, python, &actions, &attributes, argv, environ);
 	posix_spawnattr_destroy(&attributes);
@@ -276,14 +282,17 @@ static int ask(const char *python, struct facts *ret_facts, char **ret_message) 
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!is_done)
-		return refuse(ret_message, "%s did not say within %d s which Python it is; " WAY_OUT, python,
+		return refuse(ret_message,
+			"%s did not say within %d s which Python it is; " WAY_OUT, python,
 			ASK_LIMIT_MS / 1000);
 
 	buf_add_char(&out, '\0');
 	if (status != 0 || out.has_failed || !facts_parse(out.data, ret_facts))
-		return refuse(ret_message, "%s did not say which Python 3 it is (%s %d): %s; " WAY_OUT, python,
+		return refuse(ret_message,
+			"%s did not say which Python 3 it is (%s %d): %s; " WAY_OUT, python,
 			WIFSIGNALED(status) ? "signal" : "exit status",
-			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), last_line(&err));
+			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+			last_line(&err));
 	return 0;
 }
 
@@ -298,7 +307,9 @@ static char *cache_path(const char *directory, const char *python) {
 
 	for (const char *c = python; *c; c++)
 		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-	return asprintf(&path, "%s/python-%016llx", directory, (unsigned long long)hash) < 0 ? NULL : path;
+	if (asprintf(&path, "%s/python-%016" PRIx64, directory, hash) < 0)
+		return NULL;
+	return path;
 }
 
 /* The first line; NULL when this interpreter's answer must not be kept. */
@@ -313,8 +324,9 @@ static char *cache_key(const char *python) {
 	if (strchr(python, '\n') || strchr(real, '\n'))
 		return NULL;
 	if (asprintf(&key, PACKAGE_VERSION " %s %s %llu %llu %lld %lld.%09ld\n", python, real,
-		    (unsigned long long)st.st_dev, (unsigned long long)st.st_ino, (long long)st.st_size,
-		    (long long)st.st_mtim.tv_sec, (long)st.st_mtim.tv_nsec) < 0)
+		    (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+		    (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+		    (long)st.st_mtim.tv_nsec) < 0)
 		return NULL;
 	return key;
 }
@@ -353,8 +365,8 @@ static void cache_write(const char *path, const char *key, const struct facts *f
 	fd = mkostemp(draft, O_CLOEXEC);
 	if (fd < 0)
 		return;
-	buf_addf(&text, "%s%s\n%u\n%s\n%s\n%s\n", key, f->implementation, f->version, f->executable, f->flags,
-		f->libpython);
+	buf_addf(&text, "%s%s\n%u\n%s\n%s\n%s\n", key, f->implementation, f->version, f->executable,
+		f->flags, f->libpython);
 	if (text.has_failed || write(fd, text.data, text.len) != (ssize_t)text.len ||
 		rename(draft, path) < 0)
 		unlink(draft);
@@ -362,22 +374,28 @@ static void cache_write(const char *path, const char *key, const struct facts *f
 
 /* Refuses what cannot serve, with the way out. */
 static int check(const char *python, const struct facts *f, char **ret_message) {
-	unsigned major = f->version >> 24, minor = f->version >> 16 & 0xff, micro = f->version >> 8 & 0xff;
+	unsigned major = f->version >> 24, minor = f->version >> 16 & 0xff,
+		 micro = f->version >> 8 & 0xff;
 
 	if (strcmp(f->implementation, "cpython"))
-		return refuse(ret_message, "%s is %s; only CPython has the libpython that is needed: " WAY_OUT,
-			python, f->implementation);
+		return refuse(ret_message,
+			"%s is %s; only CPython has the libpython that is needed: " WAY_OUT, python,
+			f->implementation);
 	if (f->version < LEAST_VERSION)
-		return refuse(ret_message, "%s is Python %u.%u.%u, and 3.11 is the oldest that is supported: "
-			WAY_OUT, python, major, minor, micro);
+		return refuse(ret_message,
+			"%s is Python %u.%u.%u, and 3.11 is the oldest that is supported: " WAY_OUT,
+			python, major, minor, micro);
 	if (strchr(f->flags, 't'))
-		return refuse(ret_message, "%s is a free-threaded build of Python %u.%u.%u, which has no stable "
-			"ABI: " WAY_OUT " and is built with the GIL (python%u.%u, not python%u.%ut)",
+		return refuse(ret_message,
+			"%s is a free-threaded build of Python %u.%u.%u, which has no stable ABI: "
+			WAY_OUT " and is built with the GIL (python%u.%u, not python%u.%ut)",
 			python, major, minor, micro, major, minor, major, minor);
 	if (!*f->libpython)
-		return refuse(ret_message, "%s (Python %u.%u.%u) has no shared libpython. On Debian: apt install "
-			"libpython%u.%u. With pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install "
-			"--force %u.%u.%u. Built by hand: configure --enable-shared. Or " WAY_OUT,
+		return refuse(ret_message,
+			"%s (Python %u.%u.%u) has no shared libpython. On Debian: apt install "
+			"libpython%u.%u. With pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared pyenv "
+			"install --force %u.%u.%u. Built by hand: configure --enable-shared. Or "
+			WAY_OUT,
 			python, major, minor, micro, major, minor, major, minor, micro);
 	return 0;
 }
@@ -402,7 +420,9 @@ static void *open_half(char **ret_message) {
 	}
 	half = dlopen(path ? path : PKGLIBDIR "/shell.so", RTLD_NOW | RTLD_LOCAL);
 	if (!half)
-		refuse(ret_message, "The Python half cannot be loaded: %s. Install ipython-mcp again", dlerror());
+		refuse(ret_message,
+			"The Python half cannot be loaded: %s. Install ipython-mcp again",
+			dlerror());
 	return half;
 }
 
@@ -428,20 +448,21 @@ int loader_open(const char *python, const char *cache_directory, const struct sh
 	log_debug("Python is %s with %s", f.executable, f.libpython);
 
 	if (!dlopen(f.libpython, RTLD_NOW | RTLD_GLOBAL))
-		return refuse(ret_message, "%s cannot be loaded for %s: %s; " WAY_OUT, f.libpython, path,
-			dlerror());
+		return refuse(ret_message, "%s cannot be loaded for %s: %s; " WAY_OUT, f.libpython,
+			path, dlerror());
 	half = open_half(ret_message);
 	if (!half)
 		return -1;
 	entry = (shell_entry_fn *)dlsym(half, SHELL_ENTRY);
 	ops = entry ? entry() : NULL;
 	if (!ops || ops->abi != SHELL_ABI)
-		return refuse(ret_message, "The Python half is of another version than the daemon. Install "
+		return refuse(ret_message,
+			"The Python half is of another version than the daemon. Install "
 			"ipython-mcp again");
 
 	*ret_ops = ops;
-	*ret_interpreter = (struct shell_interpreter){
-		.executable = take(f.executable), .libpython = take(f.libpython), .version = f.version
-	};
+	*ret_interpreter = (struct shell_interpreter){ .executable = take(f.executable),
+		.libpython = take(f.libpython),
+		.version = f.version };
 	return 0;
 }

@@ -3,16 +3,16 @@
  * Output
  *
  * Descriptors 1 and 2 are pipes into this loop, so that Python's prints, a C library's and a child
- * process's arrive alike, in the order written. Each pipe fills one sink at a time: the running call's, or
- * between calls one that belongs to the session whose call ran last. What came between calls leads that
- * session's next execute. When another session's call comes first, the sink waits aside (parked); when its
- * session is gone, whoever executes next gets it.
+ * process's arrive alike, in the order written. Each pipe fills one sink at a time: the running
+ * call's, or between calls one that belongs to the session whose call ran last. What came between
+ * calls leads that session's next execute. When another session's call comes first, the sink waits
+ * aside (parked); when its session is gone, whoever executes next gets it.
  *
- * A sink is bounded whatever is printed: cleaned text as a head and a tail (collect.c), raw bytes in
- * memory or in a bounded file (spill.c).
+ * A sink is bounded whatever is printed: cleaned text as a head and a tail (collect.c), raw bytes
+ * in memory or in a bounded file (spill.c).
  *
- * Draining at a call's end takes what is in the pipe at that moment and no more: a child that writes
- * without pause must not keep the answer from being sent. Loop thread only.
+ * Draining at a call's end takes what is in the pipe at that moment and no more: a child that
+ * writes without pause must not keep the answer from being sent. Loop thread only.
  */
 
 #include <errno.h>
@@ -102,14 +102,16 @@ static struct sinks *sinks_free(struct sinks *s) {
 	return NULL;
 }
 
-static void sinks_init(struct sinks *s, const struct settings *settings, uint64_t session, bool keeps) {
+static void sinks_init(struct sinks *s, const struct settings *settings, uint64_t session,
+	bool keeps) {
 	*s = (struct sinks){ .session = session, .keeps = keeps };
 	for (int i = 0; i < N_STREAMS; i++)
 		sink_init(&s->streams[i], settings, keeps);
 }
 
 /* Empties them for something new. */
-static void sinks_renew(struct sinks *s, const struct settings *settings, uint64_t session, bool keeps) {
+static void sinks_renew(struct sinks *s, const struct settings *settings, uint64_t session,
+	bool keeps) {
 	for (int i = 0; i < N_STREAMS; i++)
 		sink_deinit(&s->streams[i]);
 	sinks_init(s, settings, session, keeps);
@@ -140,7 +142,9 @@ static size_t read_some(struct output *o, int stream, size_t len) {
 		return (size_t)n;
 	}
 	if (n == 0 || errno != EAGAIN) {
-		/* Only where the halves share their descriptors: user code closed all writing ends. */
+		/*
+		 * Only where the halves share their descriptors: user code closed all writing ends.
+		 */
 		log_warning("%s has ended; output is lost from now on", stream_names[stream]);
 		event_del(s->readable);
 	}
@@ -183,12 +187,15 @@ static int open_stream(struct output *o, int stream) {
 	s->fd = fds[0];
 	writing = fds[1];
 	s->output = o;
-	/* Unprivileged users may be refused above a limit of theirs; smaller pipes are only slower. */
+	/*
+	 * Unprivileged users may be refused above a limit of theirs; smaller pipes are only slower.
+	 */
 	(void)fcntl(writing, F_SETPIPE_SZ, PIPE_BYTES);
 	/* The writing end blocks: print() has to wait, never to fail. */
 	if (fcntl(s->fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_new(-errno);
-	s->readable = event_new(o->daemon->base, s->fd, EV_READ | EV_PERSIST, output_on_readable, s);
+	s->readable =
+		event_new(o->daemon->base, s->fd, EV_READ | EV_PERSIST, output_on_readable, s);
 	if (!s->readable || event_add(s->readable, NULL) < 0)
 		return err_new(-ENOMEM);
 	fds_add(s->fd);
@@ -337,7 +344,8 @@ static void take_text(struct output *o, int stream, struct output_text *ret) {
 	*ret = t;
 }
 
-static void take_both(struct output *o, struct output_text *ret_stdout, struct output_text *ret_stderr) {
+static void take_both(struct output *o, struct output_text *ret_stdout,
+	struct output_text *ret_stderr) {
 	drain(o);
 	if (o->current->keeps) {
 		take_text(o, 0, ret_stdout);

@@ -2,17 +2,18 @@
 /*
  * Rendering
  *
- * From an answer's members to the result that a client gets. In profiles full and compact the answer object
- * is assembled once, as text, from members that are JSON already; the text block is that text, escaped
- * while it is copied. Profile text is put together from plain pieces, as a terminal would show them.
+ * From an answer's members to the result that a client gets. In profiles full and compact the
+ * answer object is assembled once, as text, from members that are JSON already; the text block is
+ * that text, escaped while it is copied. Profile text is put together from plain pieces, as a
+ * terminal would show them.
  *
- * Two rules come from how agents show results to their models. Some show structuredContent alone and lose
- * the images beside it, so that an answer with an image has none; JavaScript rounds integers beyond 2^53,
- * so that an answer with one has none. And image blocks in an error are pasted as base64 text by others, so
- * that an error has no image.
+ * Two rules come from how agents show results to their models. Some show structuredContent alone
+ * and lose the images beside it, so that an answer with an image has none; JavaScript rounds
+ * integers beyond 2^53, so that an answer with one has none. And image blocks in an error are
+ * pasted as base64 text by others, so that an error has no image.
  *
- * Some clients hang up on a line above 10 MiB. An answer that is too large is made smaller step by step and
- * written again: rare enough that the second writing does not matter.
+ * Some clients hang up on a line above 10 MiB. An answer that is too large is made smaller step by
+ * step and written again: rare enough that the second writing does not matter.
  */
 
 #include <stdio.h>
@@ -193,7 +194,8 @@ static void write_text(const struct render *r, const struct shrink *s, struct bu
 	}
 	if (s->n_images) {
 		begin_line(b);
-		buf_addf(b, "[%zu images left out: the answer would exceed IPYTHON_MCP_MAX_REPLY_BYTES]",
+		buf_addf(b,
+			"[%zu images left out: IPYTHON_MCP_MAX_REPLY_BYTES would be exceeded]",
 			s->n_images);
 	}
 	if (b->len && b->data[b->len - 1] == '\n')
@@ -430,8 +432,11 @@ static bool shrink(const struct render *r, struct shrink *s, size_t excess, size
 }
 
 /* An answer that is nothing but an error, in place of one that cannot be sent. */
-static void write_refusal(const struct render *r, const char *code, const char *message, struct buf *b) {
-	auto_answer_error struct answer_error error = { .code = code, .message = answer_message("%s", message) };
+static void write_refusal(const struct render *r, const char *code, const char *message,
+	struct buf *b) {
+	auto_answer_error struct answer_error error = {
+		.code = code, .message = answer_message("%s", message)
+	};
 	struct render refusal = *r;
 	struct output_text nothing = { 0 };
 	struct shrink none = { .has_structured = true };
@@ -461,8 +466,9 @@ void render_answer(const struct render *r, struct buf *b) {
 	struct shrink s = { .has_structured = true };
 
 	if (!r->answer || has_failed(r)) {
-		write_refusal(r, "execution_error", "Memory was short when the answer was written; what the "
-			"call did stays done.", b);
+		write_refusal(r, "execution_error",
+			"Memory was short for the answer; what the call did stays done.",
+			b);
 		return;
 	}
 	write_result(r, &s, b);
@@ -472,7 +478,9 @@ void render_answer(const struct render *r, struct buf *b) {
 	}
 	if (b->len > limit) {
 		buf_clear(b);
-		write_refusal(r, "reply_too_large", "The answer exceeds IPYTHON_MCP_MAX_REPLY_BYTES; ask for a "
-			"part or a summary of it, or raise that setting.", b);
+		write_refusal(r, "reply_too_large",
+			"The answer exceeds IPYTHON_MCP_MAX_REPLY_BYTES; ask for a part or a "
+			"summary of it, or raise that setting.",
+			b);
 	}
 }

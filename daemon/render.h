@@ -22,8 +22,9 @@ struct render {
 };
 
 /*
- * Writes `"content":[…],"structuredContent":{…},"isError":…` into `b`, which is empty. For execute, stdout, stderr, their
- * tails and files and `truncated` are written here. What does not fit into MAX_REPLY_BYTES goes in the
- * contract's order; the answer and the streams are changed for that. The strings stay the caller's.
+ * Writes `"content":[…],"structuredContent":{…},"isError":…` into `b`, which is empty. For
+ * execute, stdout, stderr, their tails and files and `truncated` are written here. What does not
+ * fit into MAX_REPLY_BYTES goes in the contract's order; the answer and the streams are changed for
+ * that. The strings stay the caller's.
  */
 void render_answer(const struct render *r, struct buf *b);

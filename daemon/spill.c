@@ -2,9 +2,10 @@
 /*
  * Whole Outputs
  *
- * Most outputs are short and shown whole, and no file is ever made for them: the bytes wait in memory until
- * it is clear that something was left out, or until they are too many to hold. A progress bar can write
- * without end and show one line, so what is held is bounded by bytes, not by what is shown.
+ * Most outputs are short and shown whole, and no file is ever made for them: the bytes wait in
+ * memory until it is clear that something was left out, or until they are too many to hold. A
+ * progress bar can write without end and show one line, so what is held is bounded by bytes, not by
+ * what is shown.
  *
  * Files stay until the daemon ends or 64 newer ones have come. Loop thread only.
  */
@@ -41,7 +42,8 @@ static void lose(struct spill *s) {
 	s->is_lost = true;
 }
 
-static void write_bytes(struct spill *s, const struct spill_place *place, const char *bytes, size_t len) {
+static void write_bytes(struct spill *s, const struct spill_place *place, const char *bytes,
+	size_t len) {
 	size_t room = place->max_bytes - s->n_bytes;
 
 	if (len > room)
@@ -93,7 +95,8 @@ void spill_add(struct spill *s, struct spill_place *place, const char *name, con
 		write_bytes(s, place, bytes, len);
 }
 
-void spill_append(struct spill *s, struct spill_place *place, const char *name, struct spill *from) {
+void spill_append(struct spill *s, struct spill_place *place, const char *name,
+	struct spill *from) {
 	s->is_lost |= from->is_lost;
 	if (from->has_file) {
 		char bytes[16384];

@@ -2,8 +2,8 @@
 /*
  * Fake Shell
  *
- * See fake-shell.h. It keeps the border's rules as the real one does: one thread runs everything, calls
- * arrive under a lock, an interrupt reaches the call that runs and no other.
+ * See fake-shell.h. It keeps the border's rules as the real one does: one thread runs everything,
+ * calls arrive under a lock, an interrupt reaches the call that runs and no other.
  */
 
 #include <fcntl.h>
@@ -89,8 +89,8 @@ static void write_text(int fd, const char *text) {
 }
 
 /*
- * As os.closerange() does. The low numbers are then taken again, unseen by the thread sanitizer, which
- * takes equal numbers of the two tables for the same descriptor.
+ * As os.closerange() does. The low numbers are then taken again, unseen by the thread sanitizer,
+ * which takes equal numbers of the two tables for the same descriptor.
  */
 static void close_all(void) {
 	(void)syscall(SYS_close_range, 3, ~0u, 0);
@@ -144,7 +144,8 @@ static void execute(const struct shell_call *call, struct effect *e) {
 	auto_free char *code = jspan_decode(jscan_get(arguments, "code"), NULL);
 	char *state = NULL;
 
-	for (char *c = code ? strtok_r(code, ";", &state) : NULL; c; c = strtok_r(NULL, ";", &state)) {
+	for (char *c = code ? strtok_r(code, ";", &state) : NULL; c;
+		c = strtok_r(NULL, ";", &state)) {
 		char *colon = strchr(c, ':');
 
 		if (colon)
@@ -155,7 +156,8 @@ static void execute(const struct shell_call *call, struct effect *e) {
 
 /* Tools that change the list, as far as that goes here. */
 static void publish_argument(const struct shell_call *call) {
-	struct jspan revision = jscan_get(jscan_value(call->arguments, call->arguments_len), "publish");
+	struct jspan revision =
+		jscan_get(jscan_value(call->arguments, call->arguments_len), "publish");
 	int n = revision.at ? atoi(revision.at) : 0;
 
 	if (n)
@@ -277,8 +279,11 @@ static void fake_stop(void) {
 }
 
 const struct shell_ops *fake_shell_ops(void) {
-	static const struct shell_ops ops = { .abi = SHELL_ABI, .run = fake_run, .submit = fake_submit,
-		.interrupt = fake_interrupt, .stop = fake_stop };
+	static const struct shell_ops ops = { .abi = SHELL_ABI,
+		.run = fake_run,
+		.submit = fake_submit,
+		.interrupt = fake_interrupt,
+		.stop = fake_stop };
 
 	return &ops;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The border: bridge.c against a Python half without Python. Meant to be clean under the thread sanitizer.
+ * The border: bridge.c against a Python half without Python. Meant to be clean under the thread
+ * sanitizer.
  */
 
 #include <event2/event.h>

@@ -49,12 +49,14 @@ void reply_to_deinit(struct reply_to *to) {
 
 void protocol_result(struct daemon *d, struct reply_to *to, struct buf *members) {
 	if (session_find(d, to->session))
-		t.messages[t.n++] = (struct message){ .id = strdup(to->id), .text = buf_take(members, NULL) };
+		t.messages[t.n++] =
+			(struct message){ .id = strdup(to->id), .text = buf_take(members, NULL) };
 	buf_deinit(members);
 	reply_to_deinit(to);
 }
 
-void protocol_error(struct daemon *d, struct reply_to *to, int code, const char *data, const char *format, ...) {
+void protocol_error(struct daemon *d, struct reply_to *to, int code, const char *data,
+	const char *format, ...) {
 	abort();
 }
 
@@ -62,8 +64,8 @@ void protocol_drop(struct daemon *d, struct reply_to *to) {
 	reply_to_deinit(to);
 }
 
-void protocol_progress(struct daemon *d, const struct reply_to *to, const char *token, double progress,
-	const char *message, size_t len) {
+void protocol_progress(struct daemon *d, const struct reply_to *to, const char *token,
+	double progress, const char *message, size_t len) {
 	t.messages[t.n++] = (struct message){ .id = strdup(token), .text = strndup(message, len),
 		.is_progress = true, .progress = progress };
 }
@@ -173,7 +175,8 @@ static void end(void) {
 	free(t.d.python_executable);
 }
 
-static void call_tool(int session, const char *id, const char *tool, const char *arguments, const char *token) {
+static void call_tool(int session, const char *id, const char *tool, const char *arguments,
+	const char *token) {
 	struct session *s = &t.sessions[session - 1];
 	struct reply_to to = { .session = s->id, .id = strdup(id), .revision = &revision };
 	struct tool_ref ref;
@@ -181,7 +184,8 @@ static void call_tool(int session, const char *id, const char *tool, const char 
 
 	if (!catalog_find(&t.d, PROFILE_FULL, tool, &ref))
 		abort();
-	callq_submit(&t.d, s, &to, &ref, span, token ? (struct jspan){ token, strlen(token) } : JSPAN_NULL);
+	callq_submit(&t.d, s, &to, &ref, span,
+		token ? (struct jspan){ token, strlen(token) } : JSPAN_NULL);
 }
 
 /* execute of fake-shell.h's commands; `more` are further arguments, with a comma first. */
@@ -230,7 +234,8 @@ static void test_callq_bounds_a_session(void) {
 		call(1, "more", "", "");
 	CHECK(t.n == 0);
 	call(1, "full", "", "");
-	CHECK(says("full", "queue_full") && says("full", "\"retryable\\\":true") && says("full", "stdout"));
+	CHECK(says("full", "queue_full") && says("full", "\"retryable\\\":true") &&
+		says("full", "stdout"));
 	/* Another session's line is its own. */
 	call(2, "other", "", "");
 	CHECK(!answer("other"));
@@ -275,7 +280,8 @@ static void test_callq_answers_what_does_not_stop(void) {
 }
 
 static void test_callq_reads_times_in_any_spelling(void) {
-	static const char *const bad[] = { "-1", "\\\"x\\\"", "null", "true", "[]", "\\\"-2\\\"", "1e999" };
+	static const char *const bad[] = { "-1", "\\\"x\\\"", "null", "true", "[]", "\\\"-2\\\"",
+		"1e999" };
 
 	begin();
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

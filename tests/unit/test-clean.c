@@ -23,7 +23,8 @@ static void outcome_deinit(struct outcome *o) {
 #define auto_outcome __attribute__((cleanup(outcome_deinit))) struct outcome
 
 /* Feeds `len` bytes, `piece` at a time. */
-static struct outcome feed(const char *bytes, size_t len, size_t piece, size_t max_head, bool is_raw) {
+static struct outcome feed(const char *bytes, size_t len, size_t piece, size_t max_head,
+	bool is_raw) {
 	struct clean s = { .is_raw = is_raw };
 	struct collect c;
 	struct outcome o;
@@ -87,7 +88,8 @@ static void test_clean_leaves_what_a_terminal_shows(void) {
 static void test_clean_does_not_depend_on_the_reads(void) {
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		for (size_t piece = 1; piece <= strlen(cases[i].bytes); piece++) {
-			auto_outcome o = feed(cases[i].bytes, strlen(cases[i].bytes), piece, 1000, false);
+			auto_outcome o =
+				feed(cases[i].bytes, strlen(cases[i].bytes), piece, 1000, false);
 
 			CHECK_STR(o.head, cases[i].text);
 		}
@@ -147,8 +149,8 @@ static void test_collect_forgets_an_overwritten_line(void) {
 
 /* Against the definition: the cleaned text whole, then cut. */
 static void test_collect_agrees_with_its_definition(void) {
-	static const char *const pieces[] = { "word ", "\n", "\r", "ü", "\x1b[1m", "\xff", "longer piece of text",
-		"\r\n", "x" };
+	static const char *const pieces[] = { "word ", "\n", "\r", "ü", "\x1b[1m", "\xff",
+		"longer piece of text", "\r\n", "x" };
 
 	srand(7);
 	for (int round = 0; round < 300; round++) {
@@ -167,7 +169,8 @@ static void test_collect_agrees_with_its_definition(void) {
 			CHECK(strlen(cut.head) == head && !memcmp(cut.head, whole.head, head));
 			tail = utf8_count(cut.tail, strlen(cut.tail));
 			CHECK(tail == (cut.omitted < max / 4 ? cut.omitted : max / 4));
-			CHECK(!strcmp(cut.tail, whole.head + strlen(whole.head) - strlen(cut.tail)));
+			CHECK(!strcmp(cut.tail,
+				whole.head + strlen(whole.head) - strlen(cut.tail)));
 		}
 	}
 }

@@ -188,7 +188,8 @@ static void test_output_saves_the_whole_uncleaned(void) {
 	output_end(&f.d, &out, &err);
 	CHECK(out.omitted_chars == 8 && out.tail.len == 2 && !err.file);
 	CHECK(out.file && stat(out.file, &st) == 0 && (st.st_mode & 0777) == 0600);
-	CHECK(read_file(out.file, text, sizeof(text)) == 20 && !memcmp(text, "\x1b[1m0123456789abcdef", 20));
+	CHECK(read_file(out.file, text, sizeof(text)) == 20 &&
+		!memcmp(text, "\x1b[1m0123456789abcdef", 20));
 	output_text_deinit(&out);
 	output_text_deinit(&err);
 	/* Nothing omitted, nothing saved. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers as each profile shows them; what gives way when they are too large; the catalog's lists. */
+/*
+ * Answers as each profile shows them; what gives way when they are too large; the catalog's lists.
+ */
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -33,8 +35,11 @@ struct fixture {
 static void begin(struct fixture *f, const char *tool, enum profile profile) {
 	*f = (struct fixture){ .settings.max_reply_bytes = 1 << 20 };
 	f->answer = answer_new();
-	f->r = (struct render){ .settings = &f->settings, .tool = tools_find(tool), .profile = profile,
-		.revision = &revision, .answer = f->answer };
+	f->r = (struct render){ .settings = &f->settings,
+		.tool = tools_find(tool),
+		.profile = profile,
+		.revision = &revision,
+		.answer = f->answer };
 	if (f->r.tool && f->r.tool->keeps_output) {
 		f->r.out = &f->out;
 		f->r.err = &f->err;
@@ -88,9 +93,11 @@ static void test_render_full_says_all_twice(void) {
 	render(&f);
 	CHECK_STR(text(&f),
 		"{\"ok\":true,\"status\":\"ok\",\"execution_count\":7,\"result\":[1,\"\\u2028\"],"
-		"\"stdout\":\"hi\\n\",\"stderr\":\"\",\"display_data\":[],\"error\":null,\"truncated\":{"
+		"\"stdout\":\"hi\\n\",\"stderr\":\"\",\"display_data\":[],\"error\":null,"
+		"\"truncated\":{"
 		"\"stdout\":false,\"stderr\":false,\"result\":false,\"display_data\":false,"
-		"\"traceback\":false,\"items\":false,\"stdout_omitted_chars\":0,\"stderr_omitted_chars\":0},"
+		"\"traceback\":false,\"items\":false,\"stdout_omitted_chars\":0,\"stderr_omitted_"
+		"chars\":0},"
 		"\"notice\":\"a notice\"}");
 	parsed = json_loads(text(&f), 0, NULL);
 	CHECK(parsed && json_equal(parsed, json_object_get(f.result, "structuredContent")));
@@ -116,7 +123,8 @@ static void test_render_leaves_structure_out_where_it_harms(void) {
 	fill(&f, "9007199254740993");
 	f.answer->has_wide_integer = true;
 	render(&f);
-	CHECK(!json_object_get(f.result, "structuredContent") && strstr(text(&f), "9007199254740993"));
+	CHECK(!json_object_get(f.result, "structuredContent") &&
+		strstr(text(&f), "9007199254740993"));
 	end(&f);
 }
 
@@ -148,9 +156,8 @@ static void test_render_compact_leaves_defaults_out(void) {
 	f.answer->cuts = ANSWER_CUT_ITEMS;
 	render(&f);
 	CHECK_STR(text(&f),
-		"{\"ok\":true,\"execution_count\":7,\"result\":null,\"stdout\":\"abcd\",\"stdout_tail\":\"z\","
-		"\"stdout_file\":\"/f\",\"truncated\":{\"stdout\":true,\"items\":true,"
-		"\"stdout_omitted_chars\":30}}");
+		"{\"ok\":true,\"execution_count\":7,\"result\":null,\"stdout\":\"abcd\","
+		"\"stdout_tail\":\"z\",\"stdout_file\":\"/f\",\"truncated\":{\"stdout\":true,\"items\":true,\"stdout_omitted_chars\":30}}");
 	end(&f);
 }
 
@@ -176,7 +183,8 @@ static void test_render_text_reads_like_a_terminal(void) {
 	f.out.omitted_chars = 1234571;
 	f.out.file = strdup("/tmp/f.txt");
 	render(&f);
-	CHECK_STR(text(&f), "out\n[… 1,234,567 characters omitted; whole text: /tmp/f.txt …]\nend\n42");
+	CHECK_STR(text(&f),
+		"out\n[… 1,234,567 characters omitted; whole text: /tmp/f.txt …]\nend\n42");
 	answer_set_error(f.answer, &error, PROFILE_TEXT);
 	render(&f);
 	CHECK(strstr(text(&f), "\n42\n[busy] wait"));
@@ -214,8 +222,9 @@ static void test_render_gives_up_display_items_first(void) {
 	f.settings.max_reply_bytes = 20000;
 	fill(&f, "1");
 	answer_add_literal(f.answer, "display_data",
-		"[{\"data\":{\"image/png\":{\"block\":1}},\"metadata\":{}},{\"data\":{\"text/plain\":\"t\","
-		"\"image/png\":{\"block\":2}},\"metadata\":{}}]", false);
+		"[{\"data\":{\"image/png\":{\"block\":1}},\"metadata\":{}},"
+		"{\"data\":{\"text/plain\":\"t\",\"image/png\":{\"block\":2}},\"metadata\":{}}]",
+		false);
 	add_big_image(&f, 9000);
 	add_big_image(&f, 9000);
 	render(&f);
@@ -316,12 +325,15 @@ static json_t *list(struct daemon *d, enum profile profile, const struct revisio
 
 static void test_catalog_lists_by_profile(void) {
 	struct daemon *d = catalog_daemon();
-	json_t *full = list(d, PROFILE_FULL, &revision), *old = list(d, PROFILE_FULL, &old_revision);
-	json_t *compact = list(d, PROFILE_COMPACT, &revision), *text_list = list(d, PROFILE_TEXT, &revision);
+	json_t *full = list(d, PROFILE_FULL, &revision),
+	       *old = list(d, PROFILE_FULL, &old_revision);
+	json_t *compact = list(d, PROFILE_COMPACT, &revision),
+	       *text_list = list(d, PROFILE_TEXT, &revision);
 	json_t *tool;
 	size_t i;
 
-	CHECK(json_array_size(full) == 10 && json_array_size(compact) == 2 && json_array_size(text_list) == 2);
+	CHECK(json_array_size(full) == 10 && json_array_size(compact) == 2 &&
+		json_array_size(text_list) == 2);
 	json_array_foreach(full, i, tool) {
 		const char *description = json_string_value(json_object_get(tool, "description"));
 		json_t *schema = json_object_get(tool, "inputSchema"), *property;
@@ -330,7 +342,8 @@ static void test_catalog_lists_by_profile(void) {
 		CHECK(description && strlen(description) < 2048);
 		CHECK(json_object_get(tool, "title") && json_object_get(tool, "annotations"));
 		json_object_foreach(json_object_get(schema, "properties"), name, property)
-			CHECK(json_object_get(property, "description") && json_object_get(property, "type"));
+			CHECK(json_object_get(property, "description") &&
+				json_object_get(property, "type"));
 		tool = json_array_get(old, i);
 		CHECK(!json_object_get(tool, "title") && !json_object_get(tool, "annotations") &&
 			!json_object_get(tool, "_meta") && !json_object_get(tool, "outputSchema"));
@@ -348,7 +361,8 @@ static struct shell_catalog *published(uint64_t number, const char *first, const
 	c->revision = number;
 	c->n_tools = 2;
 	c->tools = calloc(2, sizeof(*c->tools));
-	c->tools[0] = (struct shell_tool){ strdup(first), strdup("d\"1"), strdup("{\"type\":\"object\"}"), false };
+	c->tools[0] = (struct shell_tool){ strdup(first), strdup("d\"1"),
+		strdup("{\"type\":\"object\"}"), false };
 	c->tools[1] = (struct shell_tool){ strdup(second), strdup("d2"), strdup("{}"), true };
 	return c;
 }
