@@ -157,7 +157,8 @@ static void test_render_compact_leaves_defaults_out(void) {
 	render(&f);
 	CHECK_STR(text(&f),
 		"{\"ok\":true,\"execution_count\":7,\"result\":null,\"stdout\":\"abcd\","
-		"\"stdout_tail\":\"z\",\"stdout_file\":\"/f\",\"truncated\":{\"stdout\":true,\"items\":true,\"stdout_omitted_chars\":30}}");
+		"\"stdout_tail\":\"z\",\"stdout_file\":\"/f\",\"truncated\":{\"stdout\":true,"
+		"\"items\":true,\"stdout_omitted_chars\":30}}");
 	end(&f);
 }
 
