@@ -2,11 +2,11 @@
 /*
  * Attaching
  *
- * Connect; when nobody listens, take the start lock and connect again; only when still nobody listens,
- * start a daemon, and hold the lock until it listens. The second attempt is what makes it one daemon:
- * of twenty clients that found none, nineteen find it there, because the twentieth let go of the lock
- * only then. Those who wait for the lock go on trying to connect, so that nobody waits for
- * a client that was stopped while it held the lock.
+ * Connect; when nobody listens, take the start lock and connect again; only when still nobody
+ * listens, start a daemon, and hold the lock until it listens. The second attempt is what makes it
+ * one daemon: of twenty clients that found none, nineteen find it there, because the twentieth let
+ * go of the lock only then. Those who wait for the lock go on trying to connect, so that nobody
+ * waits for a client that was stopped while it held the lock.
  *
  * How a client that starts a daemon and a daemon that starts do not wait for each other is told in
  * common/rendezvous.h.
@@ -102,14 +102,16 @@ static enum attach_result step_start(struct attach *a, enum spawn_state state, c
 
 	if (!a->options)
 		return fail_at(a, ret_message, "no daemon listens on",
-			", and starting one was forbidden: start ipython-mcpd, or leave out --no-spawn", 0);
+			", and starting one was forbidden: start ipython-mcpd, or leave out "
+			"--no-spawn",
+			0);
 	if (a->lock < 0) {
 		a->lock = rendezvous_lock_start(a->place);
 		if (a->lock == -EAGAIN)
 			return wait_for(a);
 		if (a->lock < 0)
-			return fail_at(a, ret_message, "cannot take the lock for starting a daemon beside",
-				"", a->lock);
+			return fail_at(a, ret_message,
+				"cannot take the lock for starting a daemon beside", "", a->lock);
 		a->wait_ms = 0;
 		return ATTACH_WAIT; /* and connect again at once */
 	}
@@ -127,8 +129,8 @@ static enum attach_result step_start(struct attach *a, enum spawn_state state, c
 
 enum attach_result attach_step(struct attach *a, int *ret_fd, char **ret_message) {
 	/*
-	 * Both are looked at before the attempt: whatever had happened by then, it shows. A daemon that
-	 * ends because another one got there first is no failure.
+	 * Both are looked at before the attempt: whatever had happened by then, it shows. A daemon
+	 * that ends because another one got there first is no failure.
 	 */
 	enum spawn_state state = a->is_started ? spawn_check(&a->spawn) : SPAWN_RUNNING;
 	bool is_late = a->deadline_ms && attach_now_ms() >= a->deadline_ms;
@@ -142,14 +144,17 @@ enum attach_result attach_step(struct attach *a, int *ret_fd, char **ret_message
 	if (!a->deadline_ms)
 		a->deadline_ms = attach_now_ms() + START_LIMIT_MS;
 	if (is_late)
-		return fail_at(a, ret_message, "no daemon accepted a connection in 10 seconds on", "", fd);
+		return fail_at(a, ret_message, "no daemon accepted a connection in 10 seconds on",
+			"", fd);
 	if (fd == -EAGAIN)
 		return wait_for(a);
 	if (fd == -ENOENT || fd == -ECONNREFUSED)
 		return step_start(a, state, ret_message);
 	if (fd == -EPERM)
-		return fail_at(a, ret_message, "another user listens on", " or owns it: choose another place "
-			"with IPYTHON_MCP_RUNTIME_DIR or --socket", 0);
+		return fail_at(a, ret_message, "another user listens on",
+			" or owns it: choose another place with IPYTHON_MCP_RUNTIME_DIR or "
+			"--socket",
+			0);
 	return fail_at(a, ret_message, "cannot connect to", "", fd);
 }
 

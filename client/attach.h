@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * To a daemon, started if need be. Who has other descriptors to look after calls attach_step() from a
- * loop of its own; who has none calls attach_wait().
+ * To a daemon, started if need be. Who has other descriptors to look after calls attach_step() from
+ * a loop of its own; who has none calls attach_wait().
  */
 
 #include <stdbool.h>

@@ -2,9 +2,9 @@
 /*
  * ipython-mcp-connect
  *
- * What an agent's configuration runs. Its client starts it often, sometimes only to ask one question, and
- * waits for the first answer, so what is done here before relay_run() is little: options, the
- * place, and signals as a parent may not have left them.
+ * What an agent's configuration runs. Its client starts it often, sometimes only to ask one
+ * question, and waits for the first answer, so what is done here before relay_run() is little:
+ * options, the place, and signals as a parent may not have left them.
  */
 
 #include <config.h>
@@ -28,13 +28,13 @@
 
 static const char usage[] =
 	"usage: ipython-mcp-connect [OPTION]...\n"
-	"Connects an agent (MCP on standard input and output) to its IPython namespace, and starts\n"
-	"the daemon that holds it when there is none.\n"
+	"Connects an agent (MCP on standard input and output) to its IPython namespace, and\n"
+	"starts the daemon that holds it when there is none.\n"
 	"\n"
-	"      --name NAME            the namespace (default: \"default\"); \"auto\" makes a name from the\n"
-	"                             project around the current directory\n"
-	"      --profile PROFILE      full, compact or text (default: IPYTHON_MCP_PROFILE, else the\n"
-	"                             daemon's)\n"
+	"      --name NAME            the namespace (default: \"default\"); \"auto\" makes one\n"
+	"                             from the project around the current directory\n"
+	"      --profile PROFILE      full, compact or text (default: IPYTHON_MCP_PROFILE,\n"
+	"                             else the daemon's)\n"
 	"      --python INTERPRETER   for a daemon that is started\n"
 	"      --socket PATH          the daemon's socket, whatever the name\n"
 	"      --no-spawn             start no daemon, wait for one\n"
@@ -123,8 +123,8 @@ static int parse_options(int argc, char **argv, struct options *o) {
 		case OPT_INSTALL:
 		case OPT_UNINSTALL:
 			if (o->agent)
-				return complain(WIRE_EXIT_USAGE, "one of --print-config, --install and "
-								 "--uninstall at a time");
+				return complain(WIRE_EXIT_USAGE,
+					"one of --print-config, --install, --uninstall at a time");
 			o->agent = optarg;
 			o->verb = option == OPT_PRINT_CONFIG ? SETUP_PRINT
 				: option == OPT_INSTALL      ? SETUP_INSTALL
@@ -154,7 +154,9 @@ static bool find_profile(const struct options *o, const char **ret_profile) {
 	return !name || !*name || *ret_profile;
 }
 
-/* A parent may ignore or block what has to end us, and a client that went away is no reason to die. */
+/*
+ * A parent may ignore or block what has to end us, and a client that went away is no reason to die.
+ */
 static void prepare_signals(void) {
 	sigset_t none;
 
@@ -186,8 +188,9 @@ int main(int argc, char **argv) {
 	if (code >= 0)
 		return code;
 	if (!find_profile(&o, &relay.hello.profile))
-		return complain(WIRE_EXIT_USAGE, o.profile ? "--profile must be full, compact or text"
-						   : "IPYTHON_MCP_PROFILE must be full, compact or text");
+		return complain(WIRE_EXIT_USAGE,
+			o.profile ? "--profile must be full, compact or text"
+				  : "IPYTHON_MCP_PROFILE must be full, compact or text");
 	if (o.agent) {
 		fill_passed_on(&o);
 		return setup_run(o.verb, o.agent, o.name, o.passed_on);
@@ -213,7 +216,9 @@ int main(int argc, char **argv) {
 
 	code = rendezvous_init(&place, spawn.name, spawn.socket, !o.is_no_spawn, &failure);
 	if (code < 0) {
-		/* A client shows what a server answers sooner than what it wrote before it ended. */
+		/*
+		 * A client shows what a server answers sooner than what it wrote before it ended.
+		 */
 		relay.failure = failure ? failure : "out of memory";
 		relay.failure_exit = code == -EPERM ? WIRE_EXIT_NOPERM
 			: code == -EINVAL	    ? WIRE_EXIT_USAGE

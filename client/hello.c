@@ -28,8 +28,8 @@ const char *hello_profile(const char *name) {
 }
 
 void hello_write(struct buf *out, const struct hello *hello, bool is_resumed) {
-	buf_add_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"" WIRE_ATTACH "\",\"params\":{\"version\":\"" PACKAGE_VERSION
-			 "\",\"acknowledge\":true");
+	buf_add_str(out, "{\"jsonrpc\":\"2.0\",\"method\":\"" WIRE_ATTACH "\",\"params\":{"
+			 "\"version\":\"" PACKAGE_VERSION "\",\"acknowledge\":true");
 	if (hello->profile)
 		buf_addf(out, ",\"profile\":\"%s\"", hello->profile);
 	if (hello->cwd) {
@@ -73,7 +73,9 @@ static void add_differing(struct buf *names, struct jspan a, struct jspan b, boo
 	}
 }
 
-/* Names of the variables in which the two fingerprints differ, owned by the caller; NULL: in none. */
+/*
+ * Names of the variables in which the two fingerprints differ, owned by the caller; NULL: in none.
+ */
 static char *compare(struct jspan theirs) {
 	auto_buf struct buf own = BUF_NULL, names = BUF_NULL;
 	struct jspan ours;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The first line in each direction: what the client wants of its session, and which daemon it reached. */
+/*
+ * The first line in each direction: what the client wants of its session, and which daemon it
+ * reached.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +24,7 @@ void hello_write(struct buf *out, const struct hello *hello, bool is_resumed);
 struct hello_answer {
 	pid_t pid;           /* 0: not told */
 	const char *profile; /* in force, static; NULL: not told */
-	char *differing;     /* names of startup variables that differ from ours, NULL: none; owned */
+	char *differing;     /* startup variables that differ from ours, NULL: none; owned */
 };
 
 /* False when the line is not the daemon's answer to an attach line. */

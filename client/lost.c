@@ -2,9 +2,9 @@
 /*
  * Answers to Lost Requests
  *
- * A model reads the answer to a tools/call and decides what to do next, so it says what is known and what
- * to do, in the shape that the daemon's own answers have in that profile and era. An answer by JSON-RPC
- * error would make one agent start the server anew and repeat the call.
+ * A model reads the answer to a tools/call and decides what to do next, so it says what is known
+ * and what to do, in the shape that the daemon's own answers have in that profile and era. An
+ * answer by JSON-RPC error would make one agent start the server anew and repeat the call.
  */
 
 #include <config.h>
@@ -14,17 +14,18 @@
 #include "client/lost.h"
 
 #define SERVER_META                                                                                \
-	",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"ipython-mcpd\",\"version\":\"" PACKAGE_VERSION \
-	"\",\"title\":\"IPython\"}}"
+	",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{"                                    \
+	"\"name\":\"ipython-mcpd\",\"version\":\"" PACKAGE_VERSION "\",\"title\":\"IPython\"}}"
 
 static const struct {
 	const char *code, *message;          /* of a tool's answer */
 	const char *rpc_message, *rpc_reason; /* of a JSON-RPC error */
 } causes[] = {
 	[LOST_DAEMON] = { "namespace_lost",
-		"The IPython daemon ended while this call was in flight. Whether the call ran to its end is "
-		"unknown, and it was not repeated. The namespace is new: variables, imports and registered "
-		"tools are gone. Look at what the call may have done outside of it before you repeat it.",
+		"The IPython daemon ended while this call was in flight. Whether the call ran to "
+		"its end is unknown, and it was not repeated. The namespace is new: variables, "
+		"imports and registered tools are gone. Look at what the call may have done "
+		"outside of it before you repeat it.",
 		"The IPython daemon went away; this request was lost and its effects are unknown",
 		"daemon-restarted" },
 	[LOST_NO_START] = { "startup_failed", "There is no IPython daemon: ",

@@ -16,7 +16,7 @@ enum lost_cause {
 
 struct lost_request {
 	struct jspan id; /* raw */
-	bool is_call;    /* tools/call: answered by a result that a model reads, never by an error */
+	bool is_call; /* tools/call: answered by a result that a model reads, never by an error */
 	bool is_modern;
 };
 

@@ -2,16 +2,17 @@
 /*
  * Relay
  *
- * One loop, one thread, four queues: lines that came from either side, bytes that still have to go to
- * the other. Only whole lines go on, as they came. Each direction is read as long as the other end takes
- * what was read before, so neither waits for the other and both are bounded.
+ * One loop, one thread, four queues: lines that came from either side, bytes that still have to go
+ * to the other. Only whole lines go on, as they came. Each direction is read as long as the other
+ * end takes what was read before, so neither waits for the other and both are bounded.
  *
  * The daemon may go away at any moment. The client's lines then stay in their queue, what was in
- * flight is answered by replay.c, and attach.c finds or starts another daemon; when that one knows the
- * conversation the queue moves on. Nothing here waits: a client that ends is noticed in any state.
+ * flight is answered by replay.c, and attach.c finds or starts another daemon; when that one knows
+ * the conversation the queue moves on. Nothing here waits: a client that ends is noticed in any
+ * state.
  *
- * Signals need no handling. Clients send SIGINT or SIGTERM to have the shim end, and a signal's default
- * action is the fastest way; the daemon, in a session of its own, never sees them.
+ * Signals need no handling. Clients send SIGINT or SIGTERM to have the shim end, and a signal's
+ * default action is the fastest way; the daemon, in a session of its own, never sees them.
  */
 
 #include <errno.h>
@@ -46,7 +47,7 @@ enum {
 	STABLE_MS = 2000, /* a connection that lived so long was a good one */
 	BACKOFF_MS = 100, /* before the second attempt; doubles */
 	MAX_BACKOFF_MS = 250,
-	MAX_SHORT_LIVES = 6, /* daemons that end at once, before we wait for the client to want one */
+	MAX_SHORT_LIVES = 6, /* daemons that end at once, before the client has to want one */
 };
 
 enum state {
@@ -80,7 +81,7 @@ struct relay {
 	int64_t now_ms;
 	int64_t retry_ms;     /* ATTACHING: the next step's time */
 	int64_t connected_ms; /* since when */
-	int64_t lost_ms;      /* the last daemon that knew the conversation went away, or we began */
+	int64_t lost_ms;      /* the last one that knew the conversation went, or we began */
 	int64_t ended_ms;     /* standard input did */
 	int64_t shut_ms;      /* and the daemon was told */
 	int64_t progress_ms;  /* the daemon last took something */
@@ -128,9 +129,9 @@ static void back_off(struct relay *r) {
 }
 
 /*
- * The daemon has gone. A piece of a line that it left is dropped with the rest of its connection. One
- * that lived for a while is followed at once; those that end as soon as they start are given up in
- * the end, and not started at all for a client that wants nothing.
+ * The daemon has gone. A piece of a line that it left is dropped with the rest of its connection.
+ * One that lived for a while is followed at once; those that end as soon as they start are given up
+ * in the end, and not started at all for a client that wants nothing.
  */
 static void lose(struct relay *r) {
 	enum state before = r->state;
@@ -151,7 +152,8 @@ static void lose(struct relay *r) {
 	r->n_short_lives++;
 	back_off(r);
 	if (r->now_ms - r->lost_ms >= RECONNECT_LIMIT_MS) {
-		relay_complain("daemons end before they have taken over; see %s", r->options->place->log);
+		relay_complain("daemons end before they have taken over; see %s",
+			r->options->place->log);
 		refuse_all(r, "daemons end before they have taken over", WIRE_EXIT_UNAVAILABLE);
 	} else if (r->n_short_lives > MAX_SHORT_LIVES && !frame_pending(&r->from_client)) {
 		r->retry_ms = INT64_MAX;
@@ -167,8 +169,8 @@ static bool is_known_daemon(const struct relay *r, int fd) {
 }
 
 /*
- * After a line of a new daemon: whether it knows the conversation. Its answer to the attach line is waited
- * for in any case: one that is about to end still accepts connections.
+ * After a line of a new daemon: whether it knows the conversation. Its answer to the attach line is
+ * waited for in any case: one that is about to end still accepts connections.
  */
 static void settle(struct relay *r) {
 	if (r->state != RESUMING || !r->is_answered || !replay_is_settled(r->replay))
@@ -197,13 +199,17 @@ static void on_connected(struct relay *r, int fd) {
 }
 
 /*
- * No daemon for now. When it is the first, or the last of many attempts, the reason is told: a probe
- * that waits too long takes silence for an answer.
+ * No daemon for now. When it is the first, or the last of many attempts, the reason is told: a
+ * probe that waits too long takes silence for an answer.
  */
 static void on_attach_failed(struct relay *r, char *message) {
 	static const char no_memory[] = "out of memory";
-	int limit_ms = r->was_attached ? RECONNECT_LIMIT_MS : r->options->spawn ? 0 : NO_SPAWN_LIMIT_MS;
+	int limit_ms = 0;
 
+	if (r->was_attached)
+		limit_ms = RECONNECT_LIMIT_MS;
+	else if (!r->options->spawn)
+		limit_ms = NO_SPAWN_LIMIT_MS;
 	if (r->now_ms - r->lost_ms < limit_ms) {
 		free(message);
 		back_off(r);
@@ -239,19 +245,26 @@ static void add_line(struct buf *to, const char *line, size_t len) {
 	buf_add(to, line, len + (line[len] == '\r' ? 2 : 1));
 }
 
+/* Whether the client's next line has somewhere to go. */
+static bool can_pump(const struct relay *r) {
+	return r->state == REFUSING ||
+		(r->state == STEADY && stream_pending(&r->to_daemon) < HIGH_WATER);
+}
+
 /* Passes on the client's lines. False when the program has to end. */
 static bool pump_client(struct relay *r) {
 	char *line;
 	size_t len;
 
-	while (r->state == REFUSING || (r->state == STEADY && stream_pending(&r->to_daemon) < HIGH_WATER)) {
+	while (can_pump(r)) {
 		switch (frame_next(&r->from_client, &line, &len)) {
 		case FRAME_MORE:
 			return true;
 		case FRAME_TOO_LONG:
 			buf_addf(&r->to_client.data,
-				"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"The message is longer "
-				"than %zu bytes (IPYTHON_MCP_MAX_MESSAGE_BYTES)\"}}\n",
+				"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"The "
+				"message is longer than %zu bytes "
+				"(IPYTHON_MCP_MAX_MESSAGE_BYTES)\"}}\n",
 				r->from_client.max_line);
 			frame_skip(&r->from_client);
 			continue;
@@ -293,8 +306,8 @@ static bool take_hello(struct relay *r, const char *line, size_t len) {
 		replay_set_profile(r->replay, answer.profile);
 	r->pid = rendezvous_peer(r->daemon, &peer, &uid) && peer == answer.pid ? peer : 0;
 	if (answer.differing && !r->has_warned) {
-		relay_complain("the daemon that runs was started with other values of %s; they stay until it "
-			       "is restarted (ipython-mcp restart %s)",
+		relay_complain("the daemon that runs was started with other values of %s; they "
+			       "stay until it is restarted (ipython-mcp restart %s)",
 			answer.differing, r->options->place->name);
 		r->has_warned = true;
 	}
@@ -359,7 +372,10 @@ static void read_client(struct relay *r) {
 		return;
 	r->has_ended = true;
 	r->ended_ms = r->now_ms;
-	/* `printf %s` leaves the last newline out. If it was a line cut short, the daemon will say so. */
+	/*
+	 * `printf %s` leaves the last newline out. If it was a line cut short, the daemon will say
+	 * so.
+	 */
 	if (frame_pending(&r->from_client) && frame_push(&r->from_client, "\n", 1) < 0)
 		relay_complain("out of memory");
 }
@@ -445,16 +461,18 @@ enum { CLIENT_IN, CLIENT_OUT, DAEMON, STARTED, N_FDS };
 /* Waits for something to happen, and reads it. False when the client has gone. */
 static bool turn(struct relay *r) {
 	bool wants_in = wants_client(r), wants_daemon = stream_pending(&r->to_client) < HIGH_WATER;
+	bool ignores_in = r->has_ended || (!wants_in && r->is_hung_up);
+	int started = r->state == ATTACHING ? r->attach.spawn.pidfd : -1;
 	short daemon_events = (short)((wants_daemon ? POLLIN : 0) |
 		(stream_pending(&r->to_daemon) ? POLLOUT : 0));
 	struct pollfd fds[N_FDS] = {
 		/* While it is not read, its end still counts, but once. */
-		[CLIENT_IN] = { .fd = r->has_ended || (!wants_in && r->is_hung_up) ? -1 : STDIN_FILENO,
+		[CLIENT_IN] = { .fd = ignores_in ? -1 : STDIN_FILENO,
 			.events = wants_in ? POLLIN : POLLRDHUP },
 		[CLIENT_OUT] = { .fd = STDOUT_FILENO,
 			.events = stream_pending(&r->to_client) ? POLLOUT : 0 },
 		[DAEMON] = { .fd = daemon_events ? r->daemon : -1, .events = daemon_events },
-		[STARTED] = { .fd = r->state == ATTACHING ? r->attach.spawn.pidfd : -1, .events = POLLIN },
+		[STARTED] = { .fd = started, .events = POLLIN },
 	};
 
 	if (poll(fds, N_FDS, timeout(r)) < 0 && errno != EINTR)

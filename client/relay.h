@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Lines both ways between standard input and output and a daemon, and from one daemon to the next. */
+/*
+ * Lines both ways between standard input and output and a daemon, and from one daemon to the next.
+ */
 
 #include "client/hello.h"
 #include "client/spawn.h"
@@ -10,8 +12,8 @@ struct relay_options {
 	const struct rendezvous *place;
 	const struct spawn_options *spawn; /* NULL: never start a daemon */
 	struct hello hello;
-	const char *failure; /* there can be no daemon, and why: requests are answered so; NULL: none */
-	int failure_exit;
+	const char *failure; /* why there can be no daemon; requests are answered so. NULL: none */
+	int failure_exit;    /* exit code then */
 };
 
 /* Runs until the client has gone. Returns the program's exit code. */

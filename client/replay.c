@@ -3,8 +3,9 @@
  * Replay
  *
  * To its client the shim is the server, so the client must not see one daemon being followed by
- * another. Kept for that, and no more: the legacy handshake, the level set, open listen requests, and the
- * ids in flight. Ids stay raw JSON tokens: 1 and "1" are two ids, and integers have any size.
+ * another. Kept for that, and no more: the legacy handshake, the level set, open listen requests,
+ * and the ids in flight. Ids stay raw JSON tokens: 1 and "1" are two ids, and integers have any
+ * size.
  *
  * A lost tools/call is answered and never sent again, for running code twice is worse than not
  * knowing. Only `initialize` and listen requests are repeated, which have no effects.
@@ -25,6 +26,8 @@
 #include "common/wire.h"
 #include "client/lost.h"
 #include "client/replay.h"
+
+#define META "io.modelcontextprotocol/"
 
 enum kind {
 	KIND_OTHER,
@@ -141,7 +144,9 @@ static bool is_token(struct jspan span, const char *token) {
 	return span.at && strlen(token) == span.len && !memcmp(span.at, token, span.len);
 }
 
-/* The link that points to the request with that id; what it points to is NULL when there is none. */
+/*
+ * The link that points to the request with that id; what it points to is NULL when there is none.
+ */
 static struct request **find(struct replay *r, struct jspan id) {
 	struct request **at = &r->first;
 
@@ -179,7 +184,10 @@ static bool forget_lost(struct replay *r, struct jspan id) {
 	return false;
 }
 
-/* Keeps the id of a lost request. Without memory a late cancel reaches the daemon, which ignores it. */
+/*
+ * Keeps the id of a lost request. Without memory a late cancel reaches the daemon, which ignores
+ * it.
+ */
 static void keep_lost(struct replay *r, const char *id) {
 	struct lost_id *lost = calloc(1, sizeof(*lost));
 
@@ -202,7 +210,7 @@ static void keep(char **slot, struct jspan value) {
 }
 
 static bool is_modern(struct jspan params) {
-	return jscan_get(jscan_get(params, "_meta"), "io.modelcontextprotocol/protocolVersion").at != NULL;
+	return jscan_get(jscan_get(params, "_meta"), META "protocolVersion").at != NULL;
 }
 
 /* What is worth knowing of one message. */
@@ -281,9 +289,11 @@ static enum replay_verdict on_request(struct replay *r, const struct message *m,
 		request_free(q);
 		return fail(r, "out of memory");
 	}
-	if (q->kind == KIND_LISTEN)
-		q->wants_tools =
-			is_token(jscan_get(jscan_get(m->params, "notifications"), "toolsListChanged"), "true");
+	if (q->kind == KIND_LISTEN) {
+		struct jspan wanted = jscan_get(m->params, "notifications");
+
+		q->wants_tools = is_token(jscan_get(wanted, "toolsListChanged"), "true");
+	}
 	if (jspan_equals(m->method, "logging/setLevel") && !q->is_modern)
 		keep(&r->level, m->params);
 
@@ -314,18 +324,27 @@ enum replay_verdict replay_on_client_line(struct replay *r, const char *line, si
 
 	if (!text.at)
 		return REPLAY_PASS;
-	if (jscan_look(line, len, WIRE_MAX_DEPTH) != JSCAN_OK || (jspan_is_array(text) && !has_batches(r))) {
+	if (jscan_look(line, len, WIRE_MAX_DEPTH) != JSCAN_OK ||
+		(jspan_is_array(text) && !has_batches(r))) {
 		r->has_untracked = true;
 		return REPLAY_PASS;
 	}
 	if (!jspan_is_array(text))
 		return on_message(r, text, 0);
 
-	/* A cancel in a batch goes on even for a lost id: the daemon ignores ids that it does not know. */
+	/*
+	 * A cancel in a batch goes on even for a lost id: the daemon ignores ids that it does not
+	 * know.
+	 */
 	for (r->n_batches++; jscan_next(text, &pos, &element);)
 		if (on_message(r, element, r->n_batches) == REPLAY_FAIL)
 			return REPLAY_FAIL;
 	return REPLAY_PASS;
+}
+
+/* The capability `tools.listChanged`. */
+static bool has_list_changed(struct jspan capabilities) {
+	return is_token(jscan_get(jscan_get(capabilities, "tools"), "listChanged"), "true");
 }
 
 /* Whether each capability that was offered still is. */
@@ -341,8 +360,7 @@ static bool still_offers(struct jspan before, struct jspan now) {
 		if (!is_there)
 			return false;
 	}
-	return !is_token(jscan_get(jscan_get(before, "tools"), "listChanged"), "true") ||
-		is_token(jscan_get(jscan_get(now, "tools"), "listChanged"), "true");
+	return !has_list_changed(before) || has_list_changed(now);
 }
 
 /* The new daemon has answered the handshake that was repeated. */
@@ -351,16 +369,17 @@ static enum replay_verdict on_own_initialize(struct replay *r, struct jspan resu
 
 	r->own_initialize[0] = '\0';
 	if (!is_token(jscan_get(result, "protocolVersion"), r->version))
-		return fail(r, "the new daemon does not speak the protocol revision of this session; the "
-			       "client must connect again");
+		return fail(r, "the new daemon does not speak the protocol revision of this "
+			       "session; the client must connect again");
 	if (!still_offers(before, jscan_get(result, "capabilities")))
-		return fail(r, "the new daemon offers less than the one before; the client must connect "
-			       "again");
+		return fail(r, "the new daemon offers less than the one before; the client must "
+			       "connect again");
 	return REPLAY_DROP;
 }
 
 /* The daemon has answered the client's own `initialize`. */
-static enum replay_verdict on_initialized(struct replay *r, struct request *q, struct jspan result) {
+static enum replay_verdict on_initialized(struct replay *r, struct request *q,
+	struct jspan result) {
 	struct jspan version = jscan_get(result, "protocolVersion");
 	struct jspan capabilities = jscan_get(result, "capabilities");
 
@@ -404,7 +423,7 @@ static enum replay_verdict on_daemon_notification(struct replay *r, struct jspan
 
 	if (jspan_equals(method, "notifications/subscriptions/acknowledged")) {
 		params = jscan_get(text, "params");
-		id = jscan_get(jscan_get(params, "_meta"), "io.modelcontextprotocol/subscriptionId");
+		id = jscan_get(jscan_get(params, "_meta"), META "subscriptionId");
 		q = *find(r, id);
 		if (!q)
 			return REPLAY_PASS;
@@ -433,7 +452,10 @@ enum replay_verdict replay_on_daemon_line(struct replay *r, const char *line, si
 				return REPLAY_FAIL;
 		return REPLAY_PASS;
 	}
-	/* The first of the two tells an answer from a notification, and what follows it may be megabytes. */
+	/*
+	 * The first of the two tells an answer from a notification, and what follows it may be
+	 * megabytes.
+	 */
 	while (jscan_next_member(text, &pos, &name, &value)) {
 		if (jspan_equals(name, "id"))
 			return on_response(r, text, value);
@@ -444,8 +466,11 @@ enum replay_verdict replay_on_daemon_line(struct replay *r, const char *line, si
 }
 
 static void answer(struct replay *r, struct request *q, struct buf *to_client) {
-	struct lost_request lost = { .id = { q->id, strlen(q->id) }, .is_call = q->kind == KIND_CALL,
-		.is_modern = q->is_modern };
+	struct lost_request lost = {
+		.id = { q->id, strlen(q->id) },
+		.is_call = q->kind == KIND_CALL,
+		.is_modern = q->is_modern,
+	};
 
 	lost_write(to_client, &lost, LOST_DAEMON, r->profile, NULL);
 	keep_lost(r, q->id);
@@ -484,8 +509,14 @@ static void choose_own_ids(struct replay *r) {
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		random = (uintptr_t)r;
-	snprintf(r->own_initialize, OWN_ID_LEN, "\"ipython-mcp-connect-%016" PRIx64 "-initialize\"", random);
+	snprintf(r->own_initialize, OWN_ID_LEN, "\"ipython-mcp-connect-%016" PRIx64 "-initialize\"",
+		random);
 	snprintf(r->own_level, OWN_ID_LEN, "\"ipython-mcp-connect-%016" PRIx64 "-level\"", random);
+}
+
+static void add_own(struct buf *to_daemon, const char *id, const char *method, const char *params) {
+	buf_addf(to_daemon, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"%s\",\"params\":%s}\n", id,
+		method, params);
 }
 
 void replay_begin(struct replay *r, struct buf *to_daemon) {
@@ -493,8 +524,7 @@ void replay_begin(struct replay *r, struct buf *to_daemon) {
 
 	choose_own_ids(r);
 	if (is_repeated)
-		buf_addf(to_daemon, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"initialize\",\"params\":%s}\n",
-			r->own_initialize, r->params);
+		add_own(to_daemon, r->own_initialize, "initialize", r->params);
 	else
 		r->own_initialize[0] = '\0';
 
@@ -506,11 +536,10 @@ void replay_begin(struct replay *r, struct buf *to_daemon) {
 		is_repeated = true;
 	}
 	if (is_repeated && r->is_initialized)
-		buf_add_str(to_daemon, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+		buf_add_str(to_daemon, "{\"jsonrpc\":\"2.0\","
+				       "\"method\":\"notifications/initialized\"}\n");
 	if (r->version && r->level)
-		buf_addf(to_daemon,
-			"{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"logging/setLevel\",\"params\":%s}\n",
-			r->own_level, r->level);
+		add_own(to_daemon, r->own_level, "logging/setLevel", r->level);
 	else
 		r->own_level[0] = '\0';
 
@@ -530,18 +559,17 @@ bool replay_is_settled(const struct replay *r) {
 }
 
 void replay_end(struct replay *r, struct buf *to_client) {
-	struct jspan capabilities = { r->capabilities, r->capabilities ? strlen(r->capabilities) : 0 };
+	static const char notice[] = "{\"jsonrpc\":\"2.0\","
+				     "\"method\":\"notifications/tools/list_changed\"";
 
-	if (r->is_initialized &&
-		is_token(jscan_get(jscan_get(capabilities, "tools"), "listChanged"), "true"))
-		buf_add_str(to_client,
-			"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n");
+	if (r->is_initialized && r->capabilities &&
+		has_list_changed(jscan_value(r->capabilities, strlen(r->capabilities))))
+		buf_addf(to_client, "%s}\n", notice);
 	for (struct request *q = r->first; q; q = q->next)
 		if (q->kind == KIND_LISTEN && q->is_acked && q->wants_tools)
 			buf_addf(to_client,
-				"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\",\"params\":"
-				"{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":%s}}}\n",
-				q->id);
+				"%s,\"params\":{\"_meta\":{\"" META "subscriptionId\":%s}}}\n",
+				notice, q->id);
 }
 
 bool replay_is_idle(const struct replay *r) {

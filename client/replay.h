@@ -7,7 +7,8 @@
  * appends lines of its own to buffers.
  *
  * After a loss: replay_lose(), connect, replay_begin(), lines of the new daemon through
- * replay_on_daemon_line() until replay_is_settled(), replay_end(), and then the client's lines again.
+ * replay_on_daemon_line() until replay_is_settled(), replay_end(), and then the client's lines
+ * again.
  */
 
 #include <stdbool.h>
@@ -27,8 +28,10 @@ enum replay_verdict {
 struct replay *replay_new(void);
 struct replay *replay_free(struct replay *r);
 
-/* The profile that lost calls are answered in: "full", "compact", "text", or NULL while it is not known.
- * Static or outliving `r`. */
+/*
+ * The profile that lost calls are answered in: "full", "compact", "text", or NULL while it is not
+ * known. Static or outliving `r`.
+ */
 void replay_set_profile(struct replay *r, const char *profile);
 
 /* A line, without its newline, that is about to go to the daemon, or that came from it. */
@@ -44,7 +47,9 @@ void replay_begin(struct replay *r, struct buf *to_daemon);
 /* Whether all that replay_begin() asked has been answered. */
 bool replay_is_settled(const struct replay *r);
 
-/* The new daemon knows the conversation: appends what tells the client that its lists may be stale. */
+/*
+ * The new daemon knows the conversation: appends what tells the client that its lists may be stale.
+ */
 void replay_end(struct replay *r, struct buf *to_client);
 
 /* Whether every request has been answered, but for listen requests, which stay open. */

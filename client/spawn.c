@@ -2,11 +2,12 @@
 /*
  * Starting a Daemon
  *
- * A detached daemon must outlive whatever its client does. Clients end servers by signals to a process
- * group, by closing terminals, and by killing a tree of processes found through parents; so it gets
- * a session of its own, and is a grandchild whose parent is gone. Being no session leader it can also
- * never come to a controlling terminal by opening one. Of the client's descriptors it keeps none: its
- * output goes to a log beside the socket, from where spawn_reason() reads why it could not start.
+ * A detached daemon must outlive whatever its client does. Clients end servers by signals to a
+ * process group, by closing terminals, and by killing a tree of processes found through parents; so
+ * it gets a session of its own, and is a grandchild whose parent is gone. Being no session leader
+ * it can also never come to a controlling terminal by opening one. Of the client's descriptors it
+ * keeps none: its output goes to a log beside the socket, from where spawn_reason() reads why it
+ * could not start.
  */
 
 #include <errno.h>
@@ -125,7 +126,8 @@ static void close_from(int first) {
 		close(fd);
 }
 
-int spawn_unit(struct spawn *s, const struct rendezvous *place, const struct spawn_options *options) {
+int spawn_unit(struct spawn *s, const struct rendezvous *place,
+	const struct spawn_options *options) {
 	auto_free char *unit = unit_name(options->name);
 	char run[64];
 	pid_t pid;
@@ -139,7 +141,10 @@ int spawn_unit(struct spawn *s, const struct rendezvous *place, const struct spa
 	if (pid == 0) {
 		int null = open("/dev/null", O_RDWR);
 
-		/* Nothing of ours is systemctl's business: stdin and stdout are the client's protocol. */
+		/*
+		 * Nothing of ours is systemctl's business: stdin and stdout are the client's
+		 * protocol.
+		 */
 		if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
 			_exit(1);
 		close_from(3);
@@ -149,7 +154,8 @@ int spawn_unit(struct spawn *s, const struct rendezvous *place, const struct spa
 		execlp("systemctl", "systemctl", "--user", "--quiet", "start", unit, (char *)NULL);
 		_exit(1);
 	}
-	*s = (struct spawn){ .place = place, .pid = pid, .pidfd = open_pidfd(pid), .is_unit = true };
+	*s = (struct spawn){ .place = place, .pid = pid, .pidfd = open_pidfd(pid),
+		.is_unit = true };
 	return 0;
 }
 
@@ -247,7 +253,10 @@ int spawn_detached(struct spawn *s, const struct rendezvous *place,
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 		;
 
-	/* First its number, then its end: closed by a successful exec, or the reason of a failed one. */
+	/*
+	 * First its number, then its end: closed by a successful exec, or the reason of a failed
+	 * one.
+	 */
 	if (!read_report(report, &pid, sizeof(pid)) || pid <= 0)
 		return err_new(-EAGAIN);
 	if (read_report(report, &error, sizeof(error)))
@@ -267,7 +276,8 @@ static bool has_ended(const struct spawn *s) {
 		return poll(&fd, 1, 0) > 0;
 	}
 	if (s->is_unit)
-		return waitid(P_PID, (id_t)s->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid;
+		return waitid(P_PID, (id_t)s->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+			info.si_pid;
 	return kill(s->pid, 0) < 0 && errno == ESRCH;
 }
 

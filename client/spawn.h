@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Starts a daemon, through the systemd user manager where a unit will do, else detached. Nothing here
- * waits for the daemon: who started it looks at spawn_check() now and then, and connects.
+ * Starts a daemon, through the systemd user manager where a unit will do, else detached. Nothing
+ * here waits for the daemon: who started it looks at spawn_check() now and then, and connects.
  */
 
 #include <stdbool.h>
@@ -43,10 +43,11 @@ enum spawn_state {
 bool spawn_is_for_unit(const struct rendezvous *place, const struct spawn_options *options);
 
 /*
- * Start a daemon. `s` was deinitialised or is SPAWN_NULL. 0 or a negative errno; a program that cannot
- * be executed shows there already.
+ * Start a daemon. `s` was deinitialised or is SPAWN_NULL. 0 or a negative errno; a program that
+ * cannot be executed shows there already.
  */
-int spawn_unit(struct spawn *s, const struct rendezvous *place, const struct spawn_options *options);
+int spawn_unit(struct spawn *s, const struct rendezvous *place,
+	const struct spawn_options *options);
 int spawn_detached(struct spawn *s, const struct rendezvous *place,
 	const struct spawn_options *options);
 
@@ -54,8 +55,8 @@ int spawn_detached(struct spawn *s, const struct rendezvous *place,
 enum spawn_state spawn_check(struct spawn *s);
 
 /*
- * What the daemon wrote to its log before it ended, one line, owned by the caller; NULL when there is
- * nothing.
+ * What the daemon wrote to its log before it ended, one line, owned by the caller; NULL when there
+ * is nothing.
  */
 char *spawn_reason(const struct spawn *s);
 

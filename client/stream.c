@@ -3,10 +3,10 @@
  * Stream
  *
  * Standard output belongs to the client as much as to us: O_NONBLOCK set on it would be set for
- * everybody who shares it. A socket takes a flag per message instead. A pipe or a terminal is opened
- * once more through /proc, which gives a description with flags of its own; where that is refused,
- * pieces of PIPE_BUF bytes never block once poll() has said that the pipe takes some. A regular file is
- * written as it is, since a new description would begin at its start.
+ * everybody who shares it. A socket takes a flag per message instead. A pipe or a terminal is
+ * opened once more through /proc, which gives a description with flags of its own; where that is
+ * refused, pieces of PIPE_BUF bytes never block once poll() has said that the pipe takes some. A
+ * regular file is written as it is, since a new description would begin at its start.
  */
 
 #include <errno.h>

@@ -3,8 +3,8 @@
  * Fingerprint
  *
  * Values are hashed not to hide them from the peer, which is the same user, but because only their
- * being equal matters and they may be long. An environment has few of our variables, so each next one
- * in order is searched for from the start: no list, no allocation.
+ * being equal matters and they may be long. An environment has few of our variables, so each next
+ * one in order is searched for from the start: no list, no allocation.
  */
 
 #include <inttypes.h>
@@ -30,7 +30,8 @@ static size_t startup_name(const char *entry) {
 		return 0;
 	len = (size_t)(equals - entry);
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
-		if (strlen(others[i]) == len - prefix && !memcmp(entry + prefix, others[i], len - prefix))
+		if (strlen(others[i]) == len - prefix &&
+			!memcmp(entry + prefix, others[i], len - prefix))
 			return 0;
 	return len;
 }
@@ -42,7 +43,10 @@ static int compare(const char *a, size_t a_len, const char *b, size_t b_len) {
 	return order ? order : (a_len > b_len) - (a_len < b_len);
 }
 
-/* The entry whose name comes next after that of `last` (NULL: the first); a name's first one counts. */
+/*
+ * The entry whose name comes next after that of `last` (NULL: the first); a name's first one
+ * counts.
+ */
 static const char *next_entry(char **environment, const char *last) {
 	const char *best = NULL;
 	size_t best_len = 0, last_len = last ? startup_name(last) : 0;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The startup variables of an environment: every IPYTHON_MCP_* but those that belong to one session or
- * to the rendezvous (PROFILE, RUNTIME_DIR, SOCKET, LOG). A daemon cannot change them once it runs; the
- * shim compares its own with the daemon's and names those that differ.
+ * The startup variables of an environment: every IPYTHON_MCP_* but those that belong to one session
+ * or to the rendezvous (PROFILE, RUNTIME_DIR, SOCKET, LOG). A daemon cannot change them once it
+ * runs; the shim compares its own with the daemon's and names those that differ.
  */
 
 #include <stdbool.h>

@@ -2,9 +2,10 @@
 /*
  * Line Framing
  *
- * Bytes are appended at `end` and lines leave at `start`; what is left is moved to the front only when
- * room is needed, so a burst of small lines costs one move. A search for the newline never looks at a
- * byte twice, however slowly a long line comes. The size limit for a line lives here and nowhere else.
+ * Bytes are appended at `end` and lines leave at `start`; what is left is moved to the front only
+ * when room is needed, so a burst of small lines costs one move. A search for the newline never
+ * looks at a byte twice, however slowly a long line comes. The size limit for a line lives here and
+ * nowhere else.
  */
 
 #include <errno.h>

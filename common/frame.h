@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Bytes in, whole lines out. For plain descriptors; the daemon's sessions use it on what libevent read,
- * too, so that the size limit lives here alone.
+ * Bytes in, whole lines out. For plain descriptors; the daemon's sessions use it on what libevent
+ * read, too, so that the size limit lives here alone.
  */
 
 #include <stdbool.h>
@@ -36,8 +36,8 @@ char *frame_reserve(struct frame *f, size_t len);
 void frame_commit(struct frame *f, size_t len);
 
 /*
- * The next line: writable, not terminated, valid until the next call on `f`. Empty lines are returned
- * as such. Memory that one giant line needed is given back afterwards.
+ * The next line: writable, not terminated, valid until the next call on `f`. Empty lines are
+ * returned as such. Memory that one giant line needed is given back afterwards.
  */
 enum frame_result frame_next(struct frame *f, char **ret_line, size_t *ret_len);
 

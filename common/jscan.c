@@ -2,9 +2,9 @@
 /*
  * JSON Check
  *
- * One pass over a text that may come from anyone, without recursion and without a tree: a bit per open
- * array or object says which of the two it is, so nesting costs no stack. Strings are most of the
- * bytes (code, base64), so their plain runs are skipped eight bytes at a time.
+ * One pass over a text that may come from anyone, without recursion and without a tree: a bit per
+ * open array or object says which of the two it is, so nesting costs no stack. Strings are most of
+ * the bytes (code, base64), so their plain runs are skipped eight bytes at a time.
  *
  * What is let through here is what jspan.c walks over later, and jspan.c relies on nothing but the
  * bounds of the text: it may also walk text that this check has refused, in search of an id.
@@ -86,7 +86,10 @@ static bool names_grow(struct names *names) {
 	return true;
 }
 
-/* False when the name was there, or when memory is too short to tell: better refused than ambiguous. */
+/*
+ * False when the name was there, or when memory is too short to tell: better refused than
+ * ambiguous.
+ */
 static bool names_add(struct names *names, uint64_t hash) {
 	if (!names->many && names->n < N_NAMES_INLINE) {
 		for (size_t i = 0; i < names->n; i++)
@@ -117,8 +120,9 @@ static size_t plain_run(const char *s, size_t len) {
 	size_t i = 0;
 
 	/*
-	 * A byte's high bit in `stop` is set when it is below 0x20, above 0x7f, a quote or a backslash.
-	 * A borrow may set the bit of a byte above such a one as well, never without one.
+	 * A byte's high bit in `stop` is set when it is below 0x20, above 0x7f, a quote or a
+	 * backslash. A borrow may set the bit of a byte above such a one as well, never without
+	 * one.
 	 */
 	for (; len - i >= sizeof(uint64_t); i += sizeof(uint64_t)) {
 		uint64_t word, quote, backslash, stop;
@@ -131,9 +135,12 @@ static size_t plain_run(const char *s, size_t len) {
 		if (stop & highs)
 			break;
 	}
-	while (i < len && (unsigned char)s[i] >= 0x20 && (unsigned char)s[i] < 0x80 && s[i] != '"' &&
-		s[i] != '\\')
-		i++;
+	for (; i < len; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c < 0x20 || c > 0x7f || c == '"' || c == '\\')
+			break;
+	}
 	return i;
 }
 
@@ -160,8 +167,8 @@ static bool is_surrogate_pair(int high, int low) {
 }
 
 /*
- * Steps over the escape at `at`, which is a backslash. An unpaired surrogate is mended in `mend`, the
- * same text, unless that is NULL. False, with *at unmoved, when it is no escape.
+ * Steps over the escape at `at`, which is a backslash. An unpaired surrogate is mended in `mend`,
+ * the same text, unless that is NULL. False, with *at unmoved, when it is no escape.
  */
 static bool scan_escape(const char *text, size_t len, size_t *at, char *mend) {
 	const char *s = text + *at;
@@ -422,7 +429,8 @@ struct jspan jscan_recover_id(const char *text, size_t len) {
 		if (!jspan_equals(name, "id"))
 			continue;
 		/* A number that ends where the text does may have lost digits. */
-		if (jspan_is_integer(value) ? value.at + value.len < text + len : is_sound_string(value))
+		if (jspan_is_integer(value) ? value.at + value.len < text + len
+					    : is_sound_string(value))
 			return value;
 		break;
 	}

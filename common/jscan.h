@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A look at JSON text without building a tree: what both the daemon and the shim must see alike of a
- * line. Values stay where they are, as spans of the text, so that an id, a progress token or a call's
- * arguments keep their exact spelling: integers of any size, 1 and "1" apart.
+ * A look at JSON text without building a tree: what both the daemon and the shim must see alike of
+ * a line. Values stay where they are, as spans of the text, so that an id, a progress token or a
+ * call's arguments keep their exact spelling: integers of any size, 1 and "1" apart.
  */
 
 #include <stdbool.h>
@@ -29,7 +29,8 @@ enum jscan_result {
 
 /*
  * Checks that the text is one JSON value and mends it in place: an escape of an unpaired surrogate
- * (\ud800) becomes \ufffd, in as many bytes. On failure *ret_offset (may be NULL) is where, in bytes.
+ * (\ud800) becomes \ufffd, in as many bytes. On failure *ret_offset (may be NULL) is where, in
+ * bytes.
  */
 enum jscan_result jscan_check(char *text, size_t len, unsigned max_depth, size_t *ret_offset);
 
@@ -78,7 +79,10 @@ bool jspan_is_integer(struct jspan s);
 /* True when the span is a string equal to `text`, escapes undone. */
 bool jspan_equals(struct jspan s, const char *text);
 
-/* A hash of the string, escapes undone: equal strings have equal ones however they are spelled. Not 0. */
+/*
+ * A hash of the string, escapes undone: equal strings have equal ones however they are spelled. Not
+ * 0.
+ */
 uint64_t jspan_hash(struct jspan s);
 
 /* The decoded string, NUL-terminated, owned by the caller; NULL when it is no string or memory is

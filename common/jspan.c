@@ -2,8 +2,8 @@
 /*
  * JSON Spans
  *
- * Walking over text where it lies. Written for text that jscan_check() has let through, but nothing here
- * reads past the end of any text: broken text ends a walk early, nothing worse.
+ * Walking over text where it lies. Written for text that jscan_check() has let through, but nothing
+ * here reads past the end of any text: broken text ends a walk early, nothing worse.
  */
 
 #include <errno.h>
@@ -179,8 +179,8 @@ static size_t put_utf8(unsigned code, char out[4]) {
 }
 
 /*
- * The next piece of a string's text at *at, between the quotes: a plain byte or what an escape stands
- * for, up to four bytes. 0 at the end.
+ * The next piece of a string's text at *at, between the quotes: a plain byte or what an escape
+ * stands for, up to four bytes. 0 at the end.
  */
 static size_t next_piece(struct jspan s, size_t *at, char out[4]) {
 	static const char escaped[] = "bfnrt", meant[] = "\b\f\n\r\t";

@@ -2,7 +2,8 @@
 /*
  * Project
  *
- * Walks from a client's directory to the root of the file system. Only looks for names, never into files.
+ * Walks from a client's directory to the root of the file system. Only looks for names, never into
+ * files.
  */
 
 #include <stdbool.h>
@@ -52,7 +53,9 @@ char *project_root(const char *directory) {
 	static const char *const marks[] = { ".git", "pyproject.toml", ".venv" };
 	auto_free char *path = strdup(directory);
 
-	/* A home directory under version control is no project, and neither is a container's root. */
+	/*
+	 * A home directory under version control is no project, and neither is a container's root.
+	 */
 	for (; path && path[0] == '/' && path[1]; to_parent(path))
 		for (size_t i = 0; i < ARRAY_LEN(marks); i++)
 			if (holds(path, marks[i]) && !is_home(path))

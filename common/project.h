@@ -11,14 +11,15 @@ char *project_root(const char *directory);
 
 /*
  * A namespace's name for the project root above `directory`: the root's last component as far as a
- * name may hold it, "-", and eight hex digits of a hash of the whole path. WIRE_DEFAULT_NAME without
- * a project. Owned by the caller, NULL when memory is short.
+ * name may hold it, "-", and eight hex digits of a hash of the whole path. WIRE_DEFAULT_NAME
+ * without a project. Owned by the caller, NULL when memory is short.
  */
 char *project_name(const char *directory);
 
 /*
  * The interpreter that a client's directory and environment ask for: `option` (--python), else
- * IPYTHON_MCP_PYTHON, else $VIRTUAL_ENV/bin/python, else bin/python of the nearest .venv at or above
- * `directory`. NULL when none of them is there: the one found at build time is meant. Owned by the caller.
+ * IPYTHON_MCP_PYTHON, else $VIRTUAL_ENV/bin/python, else bin/python of the nearest .venv at or
+ * above `directory`. NULL when none of them is there: the one found at build time is meant. Owned
+ * by the caller.
  */
 char *project_python(const char *option, const char *directory);

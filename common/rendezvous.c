@@ -2,13 +2,13 @@
 /*
  * Rendezvous
  *
- * The path must come out the same for a client in a login session and for one to which an agent gave
- * little more than HOME and PATH. So what the kernel knows (our uid, whose /run/user/UID is) comes
- * before what the environment says.
+ * The path must come out the same for a client in a login session and for one to which an agent
+ * gave little more than HOME and PATH. So what the kernel knows (our uid, whose /run/user/UID is)
+ * comes before what the environment says.
  *
- * Whoever can write to the directory can put a socket of their own there. So it must be ours alone, and
- * is looked at with lstat(): /tmp/ipython-mcp-UID may have been made by anybody. Even so both ends ask the
- * kernel who the peer is before a byte is exchanged.
+ * Whoever can write to the directory can put a socket of their own there. So it must be ours alone,
+ * and is looked at with lstat(): /tmp/ipython-mcp-UID may have been made by anybody. Even so both
+ * ends ask the kernel who the peer is before a byte is exchanged.
  */
 
 #include <dirent.h>
@@ -59,16 +59,18 @@ static char *format(const char *template, ...) {
 }
 
 static bool is_name(const char *name, size_t len) {
-	static const char set[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	static const char set[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				  "0123456789._-";
 
-	return len > 0 && len <= WIRE_MAX_NAME && !strchr("._-", name[0]) && strspn(name, set) >= len;
+	return len > 0 && len <= WIRE_MAX_NAME && !strchr("._-", name[0]) &&
+		strspn(name, set) >= len;
 }
 
 bool rendezvous_check_name(const char *name, char **ret_message) {
 	if (is_name(name, strlen(name)))
 		return true;
-	*ret_message = format("\"%.80s\" is no name for a namespace: it is a letter or digit, then letters, "
-			      "digits, '.', '_' or '-', %d at most",
+	*ret_message = format("\"%.80s\" is no name for a namespace: it is a letter or digit, then "
+			      "letters, digits, '.', '_' or '-', %d at most",
 		name, WIRE_MAX_NAME);
 	return false;
 }
@@ -113,8 +115,8 @@ static int make_directories(const char *path) {
 }
 
 /*
- * Whether nobody else can put a socket in the place of ours. A directory that a socket path names may
- * be shared if it protects its entries, as /tmp does.
+ * Whether nobody else can put a socket in the place of ours. A directory that a socket path names
+ * may be shared if it protects its entries, as /tmp does.
  */
 static bool is_safe(const struct stat *st, bool is_named) {
 	if (!S_ISDIR(st->st_mode))
@@ -149,19 +151,20 @@ static int check_directory(const char *path, bool is_named, bool create, char **
 		return 0;
 
 	if (S_ISLNK(st.st_mode))
-		*ret_message = format("%s is a symbolic link and must be a directory: remove it, or set "
-				      "IPYTHON_MCP_RUNTIME_DIR to another directory of yours",
+		*ret_message = format("%s is a symbolic link and must be a directory: remove it, "
+				      "or set IPYTHON_MCP_RUNTIME_DIR to another one of yours",
 			path);
 	else if (!S_ISDIR(st.st_mode))
 		*ret_message = format("%s is in the way, it must be a directory: remove it, or set "
-				      "IPYTHON_MCP_RUNTIME_DIR to another directory of yours",
+				      "IPYTHON_MCP_RUNTIME_DIR to another one of yours",
 			path);
 	else if (st.st_uid != geteuid())
 		*ret_message = format("%s belongs to user %u and not to you (%u): set "
 				      "IPYTHON_MCP_RUNTIME_DIR to a directory of yours",
 			path, (unsigned)st.st_uid, (unsigned)geteuid());
 	else
-		*ret_message = format("%s is open to other users (mode %03o, must be 700): chmod 700 '%s'",
+		*ret_message = format("%s is open to other users (mode %03o, must be 700): "
+				      "chmod 700 '%s'",
 			path, (unsigned)st.st_mode & 0777, path);
 	return err_new(S_ISDIR(st.st_mode) ? -EPERM : -ENOTDIR);
 }
@@ -219,13 +222,15 @@ int rendezvous_init(struct rendezvous *r, const char *name, const char *socket_p
 		return err_new(e);
 	}
 	if (*new.directory != '/') {
-		*ret_message = format("IPYTHON_MCP_RUNTIME_DIR must be an absolute path, not \"%s\"",
+		*ret_message = format("IPYTHON_MCP_RUNTIME_DIR must be an absolute path, not "
+				      "\"%s\"",
 			new.directory);
 		return err_new(-EINVAL);
 	}
 	if (strlen(new.socket) > max) {
-		*ret_message = format("the socket's path %s has %zu bytes, the system takes %zu: choose a "
-				      "shorter one with IPYTHON_MCP_RUNTIME_DIR or --socket",
+		*ret_message = format("the socket's path %s has %zu bytes, the system takes %zu: "
+				      "choose a shorter one with IPYTHON_MCP_RUNTIME_DIR or "
+				      "--socket",
 			new.socket, strlen(new.socket), max);
 		return err_new(-ENAMETOOLONG);
 	}
@@ -258,7 +263,9 @@ int rendezvous_connect(const struct rendezvous *r) {
 	return take_fd(&fd);
 }
 
-/* Whether `path` still names the file behind `fd`: the directory may have been cleaned meanwhile. */
+/*
+ * Whether `path` still names the file behind `fd`: the directory may have been cleaned meanwhile.
+ */
 static bool is_same_file(int fd, const char *path) {
 	struct stat ours, there;
 

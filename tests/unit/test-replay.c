@@ -6,44 +6,61 @@
 #include "client/replay.h"
 #include "tests/lib/check.h"
 
-#define VERSION_KEY "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\""
-#define MODERN	    "\"_meta\":{" VERSION_KEY ",\"io.modelcontextprotocol/clientCapabilities\":{}}"
-#define SUBSCRIPTION(id) "\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":" id "}"
+/* For the eye, JSON is written with apostrophes here; none of the texts holds a real one. */
 
-static const char initialize[] = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":"
-				 "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"x\":1e400}}";
-static const char initialized[] = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}";
-static const char list_changed[] = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n";
+#define VERSION_KEY "'io.modelcontextprotocol/protocolVersion':'2026-07-28'"
+#define MODERN	    "'_meta':{" VERSION_KEY ",'io.modelcontextprotocol/clientCapabilities':{}}"
+#define SUBSCRIPTION(id) "'_meta':{'io.modelcontextprotocol/subscriptionId':" id "}"
+
+static const char initialize[] = "{'jsonrpc':'2.0','id':0,'method':'initialize','params':"
+				 "{'protocolVersion':'2025-11-25','capabilities':{},'x':1e400}}";
+static const char initialized[] = "{'jsonrpc':'2.0','method':'notifications/initialized'}";
+static const char list_changed[] = "{'jsonrpc':'2.0','method':'notifications/tools/list_changed'}\n";
 
 /* What follows the id in the answer to an `initialize`. */
 #define INITIALIZE_RESULT(version)                                                                 \
-	"\"result\":{\"protocolVersion\":\"" version                                              \
-	"\",\"capabilities\":{\"tools\":{\"listChanged\":true}},\"serverInfo\":{}}"
+	"'result':{'protocolVersion':'" version                                              \
+	"','capabilities':{'tools':{'listChanged':true}},'serverInfo':{}}"
 
 /* A daemon's answer, owned by the caller. */
 static char *answer(const char *id, const char *rest) {
 	char *line;
 
-	return asprintf(&line, "{\"jsonrpc\":\"2.0\",\"id\":%s,%s}", id, rest) < 0 ? NULL : line;
+	return asprintf(&line, "{'jsonrpc':'2.0','id':%s,%s}", id, rest) < 0 ? NULL : line;
 }
 
-static bool passes(enum replay_verdict (*f)(struct replay *, const char *, size_t), struct replay *r,
-	const char *line) {
-	return f(r, line, strlen(line)) == REPLAY_PASS;
+/* Apostrophes to quotes, or back; owned by the caller. */
+static char *swap(const char *text, char from, char to) {
+	char *copy = strdup(text);
+
+	for (char *c = copy; c && *c; c++)
+		if (*c == from)
+			*c = to;
+	return copy;
 }
 
-#define SENDS(r, line)	  passes(replay_on_client_line, (r), (line))
-#define RECEIVES(r, line) passes(replay_on_daemon_line, (r), (line))
-#define DROPS(f, r, line) (f((r), (line), strlen(line)) == REPLAY_DROP)
+typedef enum replay_verdict on_line_fn(struct replay *, const char *, size_t);
+
+static enum replay_verdict feed(on_line_fn *f, struct replay *r, const char *line) {
+	auto_free char *text = swap(line, '\'', '"');
+
+	return text ? f(r, text, strlen(text)) : REPLAY_FAIL;
+}
+
+#define SENDS(r, line)	  (feed(replay_on_client_line, (r), (line)) == REPLAY_PASS)
+#define RECEIVES(r, line) (feed(replay_on_daemon_line, (r), (line)) == REPLAY_PASS)
+#define DROPS(f, r, line) (feed((f), (r), (line)) == REPLAY_DROP)
 
 /* What a function that appends to a buffer appends; valid until the next call. */
 static const char *said_by(void (*f)(struct replay *, struct buf *), struct replay *r) {
 	static char *text;
 	struct buf b = BUF_NULL;
+	auto_free char *said = NULL;
 
 	free(text);
 	f(r, &b);
-	text = buf_take(&b, NULL);
+	said = buf_take(&b, NULL);
+	text = said ? swap(said, '"', '\'') : NULL;
 	return text;
 }
 
@@ -62,12 +79,12 @@ static char *own_id(const char *said, int n) {
 	const char *line = said;
 
 	for (;; line = strchr(line, '\n') + 1) {
-		const char *id = strstr(line, "\"id\":\"ipython-mcp-connect-");
+		const char *id = strstr(line, "'id':'ipython-mcp-connect-");
 
 		if (!id)
 			return NULL;
 		if (n-- == 0)
-			return strndup(id + 5, strcspn(id + 6, "\"") + 2);
+			return strndup(id + 5, strcspn(id + 6, "'") + 2);
 		line = id;
 	}
 }
@@ -83,28 +100,28 @@ static void test_replay_answers_lost_calls(void) {
 	struct replay *r = legacy(INITIALIZE_RESULT("2025-11-25"));
 
 	CHECK(r && replay_is_idle(r));
-	CHECK(SENDS(r, "{\"jsonrpc\":\"2.0\",\"id\":\"a\\u0041\",\"method\":\"tools/call\",\"params\":{\"name\":\"execute\"}}"));
-	CHECK(SENDS(r, "{\"jsonrpc\":\"2.0\",\"id\":12345678901234567890,\"method\":\"tools/list\"}"));
+	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':'a\\u0041','method':'tools/call','params':{'name':'execute'}}"));
+	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':12345678901234567890,'method':'tools/list'}"));
 	CHECK(!replay_is_idle(r));
 	CHECK_STR(said_by(replay_lose, r),
-		"{\"jsonrpc\":\"2.0\",\"id\":\"a\\u0041\",\"result\":{\"content\":[{\"type\":\"text\",\"text\":"
-		"\"{\\\"ok\\\":false,\\\"error\\\":{\\\"code\\\":\\\"namespace_lost\\\",\\\"message\\\":\\\"The IPython "
+		"{'jsonrpc':'2.0','id':'a\\u0041','result':{'content':[{'type':'text','text':"
+		"'{\\'ok\\':false,\\'error\\':{\\'code\\':\\'namespace_lost\\',\\'message\\':\\'The IPython "
 		"daemon ended while this call was in flight. Whether the call ran to its end is unknown, and it "
 		"was not repeated. The namespace is new: variables, imports and registered tools are gone. Look "
-		"at what the call may have done outside of it before you repeat it.\\\",\\\"error_type\\\":null,"
-		"\\\"location\\\":null,\\\"traceback\\\":null,\\\"retryable\\\":false,"
-		"\\\"retry_after_seconds\\\":null,\\\"message_truncated\\\":false,"
-		"\\\"location_truncated\\\":false,\\\"traceback_truncated\\\":false}}\"}],\"isError\":true}}\n"
-		"{\"jsonrpc\":\"2.0\",\"id\":12345678901234567890,\"error\":{\"code\":-32603,\"message\":\"The IPython "
-		"daemon went away; this request was lost and its effects are unknown\",\"data\":{\"reason\":"
-		"\"daemon-restarted\"}}}\n");
+		"at what the call may have done outside of it before you repeat it.\\',\\'error_type\\':null,"
+		"\\'location\\':null,\\'traceback\\':null,\\'retryable\\':false,"
+		"\\'retry_after_seconds\\':null,\\'message_truncated\\':false,"
+		"\\'location_truncated\\':false,\\'traceback_truncated\\':false}}'}],'isError':true}}\n"
+		"{'jsonrpc':'2.0','id':12345678901234567890,'error':{'code':-32603,'message':'The IPython "
+		"daemon went away; this request was lost and its effects are unknown','data':{'reason':"
+		"'daemon-restarted'}}}\n");
 	CHECK(replay_is_idle(r));
 	CHECK_STR(said_by(replay_lose, r), "");
 	replay_free(r);
 }
 
 static void test_replay_answers_in_profile_and_era(void) {
-	static const char call[] = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{" MODERN "}}";
+	static const char call[] = "{'jsonrpc':'2.0','id':7,'method':'tools/call','params':{" MODERN "}}";
 	struct replay *r = replay_new();
 	const char *said;
 
@@ -112,14 +129,14 @@ static void test_replay_answers_in_profile_and_era(void) {
 	replay_set_profile(r, "compact");
 	CHECK(SENDS(r, call));
 	said = said_by(replay_lose, r);
-	CHECK(strstr(said, "{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":\"{\\\"ok\\\":false,"
-			   "\\\"error\\\":{\\\"code\\\":\\\"namespace_lost\\\",\\\"message\\\":\\\"The "));
-	CHECK(strstr(said, "repeat it.\\\"}}\"}],\"isError\":true,\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{"
-			   "\"name\":\"ipython-mcpd\","));
+	CHECK(strstr(said, "{'resultType':'complete','content':[{'type':'text','text':'{\\'ok\\':false,"
+			   "\\'error\\':{\\'code\\':\\'namespace_lost\\',\\'message\\':\\'The "));
+	CHECK(strstr(said, "repeat it.\\'}}'}],'isError':true,'_meta':{'io.modelcontextprotocol/serverInfo':{"
+			   "'name':'ipython-mcpd',"));
 	replay_set_profile(r, "text");
 	CHECK(SENDS(r, call));
 	said = said_by(replay_lose, r);
-	CHECK(strstr(said, "\"text\":\"[namespace_lost] The IPython daemon ended"));
+	CHECK(strstr(said, "'text':'[namespace_lost] The IPython daemon ended"));
 	replay_free(r);
 }
 
@@ -127,19 +144,19 @@ static void test_replay_forgets_what_was_answered(void) {
 	struct replay *r = legacy(INITIALIZE_RESULT("2025-11-25"));
 
 	CHECK(r);
-	CHECK(SENDS(r, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"));
-	CHECK(SENDS(r, "{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"method\":\"ping\"}"));
-	CHECK(RECEIVES(r, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"));
-	CHECK(RECEIVES(r, "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}"));
-	CHECK(RECEIVES(r, "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"\"}}"));
+	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':1,'method':'ping'}"));
+	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':'1','method':'ping'}"));
+	CHECK(RECEIVES(r, "{'jsonrpc':'2.0','id':1,'result':{}}"));
+	CHECK(RECEIVES(r, "{'jsonrpc':'2.0','id':99,'result':{}}"));
+	CHECK(RECEIVES(r, "{'jsonrpc':'2.0','error':{'code':-32700,'message':''}}"));
 	CHECK(!replay_is_idle(r));
-	CHECK(strstr(said_by(replay_lose, r), "\"id\":\"1\","));
+	CHECK(strstr(said_by(replay_lose, r), "'id':'1',"));
 	replay_free(r);
 }
 
 static void test_replay_follows_cancels(void) {
-	static const char call[] = "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/call\",\"params\":{}}";
-	static const char cancel[] = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":5}}";
+	static const char call[] = "{'jsonrpc':'2.0','id':5,'method':'tools/call','params':{}}";
+	static const char cancel[] = "{'jsonrpc':'2.0','method':'notifications/cancelled','params':{'requestId':5}}";
 	struct replay *r = legacy(INITIALIZE_RESULT("2025-11-25"));
 
 	CHECK(r);
@@ -163,23 +180,23 @@ static void test_replay_repeats_a_legacy_handshake(void) {
 	auto_free char *first = NULL, *second = NULL, *said = NULL, *expected = NULL;
 
 	CHECK(r);
-	CHECK(SENDS(r, "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"logging/setLevel\",\"params\":{\"level\":\"error\"}}"));
-	CHECK(RECEIVES(r, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}"));
+	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':3,'method':'logging/setLevel','params':{'level':'error'}}"));
+	CHECK(RECEIVES(r, "{'jsonrpc':'2.0','id':3,'result':{}}"));
 	CHECK_STR(said_by(replay_lose, r), "");
 	said = strdup(said_by(replay_begin, r));
 	first = own_id(said, 0);
 	second = own_id(said, 1);
 	CHECK(first && second && strcmp(first, second));
 	CHECK(asprintf(&expected,
-		      "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"initialize\",\"params\":{\"protocolVersion\":"
-		      "\"2025-11-25\",\"capabilities\":{},\"x\":1e400}}\n%s\n{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":"
-		      "\"logging/setLevel\",\"params\":{\"level\":\"error\"}}\n",
+		      "{'jsonrpc':'2.0','id':%s,'method':'initialize','params':{'protocolVersion':"
+		      "'2025-11-25','capabilities':{},'x':1e400}}\n%s\n{'jsonrpc':'2.0','id':%s,'method':"
+		      "'logging/setLevel','params':{'level':'error'}}\n",
 		      first, initialized, second) > 0);
 	CHECK_STR(said, expected);
 	CHECK(!replay_is_settled(r));
 	CHECK(takes_own(r, first, INITIALIZE_RESULT("2025-06-18")));
 	CHECK(!replay_is_settled(r));
-	CHECK(takes_own(r, second, "\"result\":{}"));
+	CHECK(takes_own(r, second, "'result':{}"));
 	CHECK(replay_is_settled(r));
 	CHECK_STR(said_by(replay_end, r), list_changed);
 	replay_free(r);
@@ -200,9 +217,9 @@ static void test_replay_chooses_other_ids_each_time(void) {
 static void test_replay_gives_up_when_a_daemon_offers_less(void) {
 	static const char *const answers[] = {
 		INITIALIZE_RESULT("2025-06-18"),
-		"\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{}}",
-		"\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}}}",
-		"\"error\":{\"code\":-32603,\"message\":\"no\"}",
+		"'result':{'protocolVersion':'2025-11-25','capabilities':{}}",
+		"'result':{'protocolVersion':'2025-11-25','capabilities':{'tools':{}}}",
+		"'error':{'code':-32603,'message':'no'}",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
@@ -214,7 +231,7 @@ static void test_replay_gives_up_when_a_daemon_offers_less(void) {
 		CHECK(id);
 		line = answer(id, answers[i]);
 		CHECK(line);
-		CHECK(replay_on_daemon_line(r, line, strlen(line)) == REPLAY_FAIL);
+		CHECK(feed(replay_on_daemon_line, r, line) == REPLAY_FAIL);
 		CHECK(replay_failure(r) != NULL);
 		replay_free(r);
 	}
@@ -238,14 +255,14 @@ static void test_replay_sends_an_unanswered_initialize_again(void) {
 }
 
 static void test_replay_opens_streams_again(void) {
-	static const char listen[] = "{\"jsonrpc\":\"2.0\",\"id\":\"listen:0\",\"method\":\"subscriptions/listen\","
-				     "\"params\":{" MODERN ",\"notifications\":{\"toolsListChanged\":true}}}";
-	static const char other[] = "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"subscriptions/listen\",\"params\":{"
-				    MODERN ",\"notifications\":{}}}";
-	static const char ack[] = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\","
-				  "\"params\":{" SUBSCRIPTION("\"listen:0\"") ",\"notifications\":{}}}";
-	static const char other_ack[] = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\","
-					"\"params\":{" SUBSCRIPTION("4") ",\"notifications\":{}}}";
+	static const char listen[] = "{'jsonrpc':'2.0','id':'listen:0','method':'subscriptions/listen',"
+				     "'params':{" MODERN ",'notifications':{'toolsListChanged':true}}}";
+	static const char other[] = "{'jsonrpc':'2.0','id':4,'method':'subscriptions/listen','params':{"
+				    MODERN ",'notifications':{}}}";
+	static const char ack[] = "{'jsonrpc':'2.0','method':'notifications/subscriptions/acknowledged',"
+				  "'params':{" SUBSCRIPTION("'listen:0'") ",'notifications':{}}}";
+	static const char other_ack[] = "{'jsonrpc':'2.0','method':'notifications/subscriptions/acknowledged',"
+					"'params':{" SUBSCRIPTION("4") ",'notifications':{}}}";
 	struct replay *r = replay_new();
 	auto_free char *expected = NULL;
 
@@ -265,38 +282,38 @@ static void test_replay_opens_streams_again(void) {
 	/* The client never saw the other one's acknowledgement, so it gets it. */
 	CHECK(RECEIVES(r, other_ack));
 	CHECK_STR(said_by(replay_end, r),
-		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\",\"params\":{"
-		SUBSCRIPTION("\"listen:0\"") "}}\n");
+		"{'jsonrpc':'2.0','method':'notifications/tools/list_changed','params':{"
+		SUBSCRIPTION("'listen:0'") "}}\n");
 	replay_free(r);
 }
 
 static void test_replay_keeps_streams_that_a_stopping_daemon_ends(void) {
-	static const char listen[] = "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"subscriptions/listen\",\"params\":{"
-				     MODERN ",\"notifications\":{}}}";
-	static const char ack[] = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\","
-				  "\"params\":{" SUBSCRIPTION("9") "}}";
+	static const char listen[] = "{'jsonrpc':'2.0','id':9,'method':'subscriptions/listen','params':{"
+				     MODERN ",'notifications':{}}}";
+	static const char ack[] = "{'jsonrpc':'2.0','method':'notifications/subscriptions/acknowledged',"
+				  "'params':{" SUBSCRIPTION("9") "}}";
 	struct replay *r = replay_new();
 	auto_free char *expected = NULL;
 
 	CHECK(r);
 	CHECK(SENDS(r, listen) && RECEIVES(r, ack));
-	CHECK(DROPS(replay_on_daemon_line, r, "{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{\"resultType\":\"complete\"}}"));
+	CHECK(DROPS(replay_on_daemon_line, r, "{'jsonrpc':'2.0','id':9,'result':{'resultType':'complete'}}"));
 	CHECK(DROPS(replay_on_daemon_line, r,
-		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":9}}"));
+		"{'jsonrpc':'2.0','method':'notifications/cancelled','params':{'requestId':9}}"));
 	(void)said_by(replay_lose, r);
 	CHECK(asprintf(&expected, "%s\n", listen) > 0);
 	CHECK_STR(said_by(replay_begin, r), expected);
 	CHECK(DROPS(replay_on_daemon_line, r, ack));
 
 	/* The client ends it itself: then it is over. */
-	CHECK(SENDS(r, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":9}}"));
+	CHECK(SENDS(r, "{'jsonrpc':'2.0','method':'notifications/cancelled','params':{'requestId':9}}"));
 	(void)said_by(replay_lose, r);
 	CHECK_STR(said_by(replay_begin, r), "");
 	CHECK(replay_is_settled(r));
 
 	/* A refused one never was open. */
 	CHECK(SENDS(r, listen));
-	CHECK(RECEIVES(r, "{\"jsonrpc\":\"2.0\",\"id\":9,\"error\":{\"code\":-32602,\"message\":\"\"}}"));
+	CHECK(RECEIVES(r, "{'jsonrpc':'2.0','id':9,'error':{'code':-32602,'message':''}}"));
 	CHECK_STR(said_by(replay_begin, r), "");
 	replay_free(r);
 }
@@ -306,17 +323,17 @@ static void test_replay_answers_batches_as_batches(void) {
 	const char *said;
 
 	CHECK(r);
-	CHECK(SENDS(r, "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"},{\"jsonrpc\":\"2.0\",\"method\":\"x\"},"
-		       "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{}}]"));
-	CHECK(SENDS(r, "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}"));
-	CHECK(SENDS(r, "[{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}]"));
-	CHECK(SENDS(r, "[{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}]"));
-	CHECK(RECEIVES(r, "[{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{}}]"));
+	CHECK(SENDS(r, "[{'jsonrpc':'2.0','id':1,'method':'ping'},{'jsonrpc':'2.0','method':'x'},"
+		       "{'jsonrpc':'2.0','id':2,'method':'tools/call','params':{}}]"));
+	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':3,'method':'ping'}"));
+	CHECK(SENDS(r, "[{'jsonrpc':'2.0','id':4,'method':'ping'}]"));
+	CHECK(SENDS(r, "[{'jsonrpc':'2.0','id':5,'method':'ping'}]"));
+	CHECK(RECEIVES(r, "[{'jsonrpc':'2.0','id':4,'result':{}}]"));
 	said = said_by(replay_lose, r);
-	CHECK(!strncmp(said, "[{\"jsonrpc\":\"2.0\",\"id\":1,", 25));
-	CHECK(strstr(said, "},{\"jsonrpc\":\"2.0\",\"id\":2,\"result\""));
-	CHECK(strstr(said, "\"isError\":true}}]\n{\"jsonrpc\":\"2.0\",\"id\":3,"));
-	CHECK(strstr(said, "}}}\n[{\"jsonrpc\":\"2.0\",\"id\":5,"));
+	CHECK(!strncmp(said, "[{'jsonrpc':'2.0','id':1,", 25));
+	CHECK(strstr(said, "},{'jsonrpc':'2.0','id':2,'result'"));
+	CHECK(strstr(said, "'isError':true}}]\n{'jsonrpc':'2.0','id':3,"));
+	CHECK(strstr(said, "}}}\n[{'jsonrpc':'2.0','id':5,"));
 	CHECK(!strcmp(said + strlen(said) - 5, "}}}]\n"));
 	replay_free(r);
 }
@@ -326,12 +343,12 @@ static void test_replay_lets_what_it_cannot_follow_pass(void) {
 
 	CHECK(r);
 	CHECK(SENDS(r, "") && SENDS(r, "  ") && replay_is_idle(r));
-	CHECK(SENDS(r, "{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"ping\"}"));
+	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':1,'id':2,'method':'ping'}"));
 	/* Whether the daemon still owes an answer is not known from then on. */
 	CHECK(!replay_is_idle(r));
-	CHECK(SENDS(r, "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]"));
-	CHECK(SENDS(r, "not json") && SENDS(r, "17") && SENDS(r, "{}") && SENDS(r, "{\"method\":\"ping\",\"id\":null}"));
-	CHECK(RECEIVES(r, "not json") && RECEIVES(r, "") && RECEIVES(r, "[") && RECEIVES(r, "{\"id\""));
+	CHECK(SENDS(r, "[{'jsonrpc':'2.0','id':1,'method':'ping'}]"));
+	CHECK(SENDS(r, "not json") && SENDS(r, "17") && SENDS(r, "{}") && SENDS(r, "{'method':'ping','id':null}"));
+	CHECK(RECEIVES(r, "not json") && RECEIVES(r, "") && RECEIVES(r, "[") && RECEIVES(r, "{'id'"));
 	CHECK_STR(said_by(replay_lose, r), "");
 	replay_free(r);
 }
@@ -339,22 +356,28 @@ static void test_replay_lets_what_it_cannot_follow_pass(void) {
 static void test_replay_refuses_with_the_reason(void) {
 	struct replay *r = replay_new();
 	auto_buf struct buf out = BUF_NULL;
-	auto_free char *text = NULL;
-	static const char *const lines[] = { "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{}}",
-		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}", "garbage",
-		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{" MODERN "}}" };
+	auto_free char *raw = NULL, *text = NULL;
+	static const char *const lines[] = { "{'jsonrpc':'2.0','id':0,'method':'initialize','params':{}}",
+		"{'jsonrpc':'2.0','method':'notifications/initialized'}", "garbage",
+		"{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{" MODERN "}}" };
 
 	CHECK(r);
 	replay_set_profile(r, "text");
-	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-		replay_refuse(r, lines[i], strlen(lines[i]), "no \"libpython\"", &out);
-	text = buf_take(&out, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		auto_free char *line = swap(lines[i], '\'', '"');
+
+		CHECK(line);
+		replay_refuse(r, line, strlen(line), "no \"libpython\"", &out);
+	}
+	raw = buf_take(&out, NULL);
+	CHECK(raw);
+	text = swap(raw, '"', '\'');
 	CHECK(text);
 	CHECK(!strncmp(text,
-		"{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":-32603,\"message\":\"There is no IPython daemon: no "
-		"\\\"libpython\\\"\",\"data\":{\"reason\":\"daemon-unavailable\"}}}\n"
-		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\","
-		"\"text\":\"[startup_failed] There is no IPython daemon: no \\\"libpython\\\"\"}],\"isError\":true,",
+		"{'jsonrpc':'2.0','id':0,'error':{'code':-32603,'message':'There is no IPython daemon: no "
+		"\\'libpython\\'','data':{'reason':'daemon-unavailable'}}}\n"
+		"{'jsonrpc':'2.0','id':1,'result':{'resultType':'complete','content':[{'type':'text',"
+		"'text':'[startup_failed] There is no IPython daemon: no \\'libpython\\''}],'isError':true,",
 		300));
 	replay_free(r);
 }
