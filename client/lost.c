@@ -13,6 +13,8 @@
 
 #include "client/lost.h"
 
+enum { HEAD_FOR_ID = 64 * 1024 /* of an overlong line, searched for its id */ };
+
 #define SERVER_META                                                                                \
 	",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{"                                    \
 	"\"name\":\"ipython-mcpd\",\"version\":\"" PACKAGE_VERSION "\",\"title\":\"IPython\"}}"
@@ -80,4 +82,17 @@ void lost_write(struct buf *out, const struct lost_request *request, enum lost_c
 	out->has_failed |= message.has_failed || text.has_failed;
 	buf_deinit(&message);
 	buf_deinit(&text);
+}
+
+void lost_write_too_long(struct buf *out, const char *head, size_t len, size_t limit) {
+	struct jspan id = jscan_recover_id(head, len < HEAD_FOR_ID ? len : HEAD_FOR_ID);
+
+	buf_add_str(out, "{\"jsonrpc\":\"2.0\"");
+	if (id.at) {
+		buf_add_str(out, ",\"id\":");
+		buf_add(out, id.at, id.len);
+	}
+	buf_addf(out, ",\"error\":{\"code\":-32600,\"message\":\"Invalid request: longer than %zu bytes "
+		      "(IPYTHON_MCP_MAX_MESSAGE_BYTES)\"}}\n",
+		limit);
 }

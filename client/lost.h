@@ -26,3 +26,9 @@ struct lost_request {
  */
 void lost_write(struct buf *out, const struct lost_request *request, enum lost_cause cause,
 	const char *profile, const char *reason);
+
+/*
+ * Appends the refusal of a line of more than `limit` bytes, of which `head` is the beginning, as a
+ * daemon would word it; a line with its newline.
+ */
+void lost_write_too_long(struct buf *out, const char *head, size_t len, size_t limit);

@@ -28,6 +28,7 @@
 #include "common/frame.h"
 #include "common/wire.h"
 #include "client/attach.h"
+#include "client/lost.h"
 #include "client/relay.h"
 #include "client/replay.h"
 #include "client/stream.h"
@@ -261,11 +262,9 @@ static bool pump_client(struct relay *r) {
 		case FRAME_MORE:
 			return true;
 		case FRAME_TOO_LONG:
-			buf_addf(&r->to_client.data,
-				"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"The "
-				"message is longer than %zu bytes "
-				"(IPYTHON_MCP_MAX_MESSAGE_BYTES)\"}}\n",
-				r->from_client.max_line);
+			lost_write_too_long(&r->to_client.data,
+				r->from_client.data + r->from_client.start,
+				frame_pending(&r->from_client), r->from_client.max_line);
 			frame_skip(&r->from_client);
 			continue;
 		case FRAME_LINE:
@@ -447,12 +446,17 @@ static bool flush(struct relay *r) {
 
 	if (r->daemon >= 0 && before && stream_flush(&r->to_daemon) < 0) {
 		/* What it said before it went is still to be read; then its end shows. */
+		(void)shutdown(r->daemon, SHUT_WR);
 		r->is_deaf = true;
 		stream_deinit(&r->to_daemon);
 		stream_init(&r->to_daemon, r->daemon);
 	}
 	if (stream_pending(&r->to_daemon) != before)
 		r->progress_ms = r->now_ms;
+	if (r->to_client.data.has_failed) {
+		relay_complain("out of memory");
+		r->exit_code = WIRE_EXIT_SOFTWARE;
+	}
 	return stream_flush(&r->to_client) == 0;
 }
 

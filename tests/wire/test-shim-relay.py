@@ -233,6 +233,48 @@ def test_bytes():
             writer.join()
 
 
+def test_overlong_lines():
+    """a line that no daemon would take is refused with its id, and the next one passes"""
+    with Scene(IPYTHON_MCP_MAX_MESSAGE_BYTES="1000") as scene:
+        peer = scene.accept()
+        scene.client.send({"jsonrpc": "2.0", "id": 41, "method": "x", "params": "y" * 5000})
+        scene.client.send({"jsonrpc": "2.0", "method": "x", "params": "y" * 500_000, "id": 42})
+        scene.client.send(call(43))
+        peer.expect(call(43))
+        first, second = scene.client.receive(), scene.client.receive()
+        assert first["id"] == 41 and first["error"]["code"] == -32600, first
+        assert "1000" in first["error"]["message"], first
+        assert "id" not in second and second["error"] == first["error"], second
+
+
+def test_files_and_terminals():
+    """standard input and output may be files, or a terminal"""
+    with harness.Place() as place:
+        lines = json.dumps(INITIALIZE) + "\n" + json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
+        paths_in_out = [os.path.join(place.root, name) for name in ("in", "out")]
+        with open(paths_in_out[0], "w") as f:
+            f.write(lines)
+        with open(paths_in_out[1], "w") as f:
+            f.write("before\n")
+        with open(paths_in_out[0]) as i, open(paths_in_out[1], "a") as o:
+            assert subprocess.run([paths.CONNECT], stdin=i, stdout=o, env=place.environment()).returncode == 0
+        with open(paths_in_out[1]) as f:
+            first, *answers = f.read().splitlines()
+        assert first == "before" and [json.loads(a)["id"] for a in answers] == [0, 1], answers
+
+        ours, theirs = os.openpty()
+        shim = subprocess.Popen([paths.CONNECT], stdin=theirs, stdout=theirs, env=place.environment(),
+            start_new_session=True)
+        os.close(theirs)
+        terminal = harness.Stream(ours, ours)
+        terminal.write(json.dumps(INITIALIZE).encode() + b"\n")
+        while "result" not in json.loads(terminal.read_line()):  # the terminal echoes what is typed
+            pass
+        os.write(ours, b"\x04")
+        assert shim.wait(harness.limit()) == 0
+        os.close(ours)
+
+
 def test_partial_lines_wait():
     """a line goes on when it is whole"""
     with Scene() as scene:
