@@ -64,6 +64,8 @@ class Worker:
                 daemon = self.shared
             player = conversation.Player(talk, revision, daemon)
             player.play()
+            if daemon is not self.shared:
+                self.end(daemon, player.may_die)
             return True, title, "", None
         except Exception as e:
             detail = f"{path}:{player.step.number if player and player.step else '(end)'}\n"
@@ -80,23 +82,41 @@ class Worker:
                 self.stop()
             return False, title, detail, None
         finally:
-            if daemon is not None and daemon is not self.shared:
-                status = daemon.stop()
-                if status not in (0, -9) and not (player and player.may_die):
-                    print(f"# {title}: the daemon's exit status was {status}")
+            if daemon is not None and daemon is not self.shared and daemon.is_alive():
+                daemon.stop()
+
+    @staticmethod
+    def end(daemon, may_die=False):
+        """Stops a daemon, which must end cleanly: a sanitizer's complaint shows here at the latest."""
+        daemon.own_place = False
+        try:
+            status = daemon.stop()
+            if (status != 0 and not may_die) or daemon.place.complaints():
+                e = AssertionError(f"the daemon ended with status {status}")
+                e.daemon_log = daemon.log()
+                raise e
+        finally:
+            daemon.place.remove()
 
     def stop(self):
-        if self.shared:
-            self.shared.stop()
-        self.shared = None
+        """Stops the shared daemon; what is wrong with its end, or None when there is none."""
+        shared, self.shared = self.shared, None
+        if not shared:
+            return None
+        try:
+            self.end(shared)
+        except AssertionError as e:
+            return f"{e}\n{getattr(e, 'daemon_log', '')[-4000:]}"
+        return ""
 
 
 def work(tasks, results):
     worker = Worker()
     while (task := tasks.get()) is not None:
-        number, path, revision = task
-        results.put((number, *worker.play(path, revision)))
-    worker.stop()
+        results.put(worker.play(*task))
+    complaint = worker.stop()
+    if complaint is not None:
+        results.put((not complaint, "the daemon that conversations shared ends cleanly", complaint, None))
     results.put(None)
 
 
@@ -114,16 +134,15 @@ def main():
         if result is None:
             n_left -= 1
             continue
-        _, passed, title, detail, skip = result
-        report.result(passed, title, detail, skip)
+        report.result(*result)
     for process in [feeder, *workers]:
         process.join()
     return report.done()
 
 
 def feed(tasks, all_cases):
-    for number, (path, revision) in enumerate(all_cases):
-        tasks.put((number, path, revision))
+    for case in all_cases:
+        tasks.put(case)
     for _ in range(N_WORKERS):
         tasks.put(None)
 
