@@ -142,8 +142,12 @@ int daemon_start(struct daemon *d, const char *faults, char **ret_message) {
 	return r;
 }
 
-void daemon_run(struct daemon *d) {
-	event_base_dispatch(d->base);
+int daemon_run(struct daemon *d) {
+	if (event_base_dispatch(d->base) >= 0)
+		return 0;
+	/* Seen where descriptors are shared and user code closes all there are. */
+	log_error("the event loop has lost its descriptors, ending");
+	return err_new(-EBADF);
 }
 
 bool daemon_end(struct daemon *d) {

@@ -66,8 +66,8 @@ struct daemon {
  */
 int daemon_start(struct daemon *d, const char *faults, char **ret_message);
 
-/* Runs the loop until a stop is complete, or at once after a start that failed. */
-void daemon_run(struct daemon *d);
+/* Runs the loop until a stop is complete: 0; or until the loop fails: a negative errno. */
+int daemon_run(struct daemon *d);
 
 /*
  * Frees everything, also after a start that failed. False when the Python thread did not end: then some

@@ -176,6 +176,7 @@ static int exit_code(int err) {
 	case -ENOTDIR:
 		return WIRE_EXIT_NOPERM;
 	case -ENOMEM:
+	case -EBADF:
 		return WIRE_EXIT_SOFTWARE;
 	default:
 		return WIRE_EXIT_UNAVAILABLE;
@@ -218,11 +219,11 @@ int main(int argc, char **argv) {
 	r = find_place(&d, &options, &message);
 	if (r >= 0)
 		r = daemon_start(&d, text, &message);
-	if (r >= 0)
-		daemon_run(&d);
-	else
+	if (r < 0)
 		log_error("%s", message ? message : strerror(-r));
+	else
+		r = daemon_run(&d);
 	if (!daemon_end(&d))
-		_exit(0);
+		_exit(r < 0 ? exit_code(r) : 0);
 	return r < 0 ? exit_code(r) : 0;
 }
