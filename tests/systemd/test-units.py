@@ -288,6 +288,7 @@ def test_stop_interrupts():
     client.start_call("execute", {"code": "import time\nwhile True:\n    try: time.sleep(60)\n"
         "    except BaseException: pass"})
     wait_for(lambda: "execute" in m.show(SERVICE, "StatusText"), "the call")
+    client.close()  # an attached agent's relay would start it again; the call goes on without one
     m.systemctl("stop", SOCKET, SERVICE)
     values = m.show(SERVICE, "ActiveState", "Result")
     assert values["ActiveState"] == "inactive" and values["Result"] == "success", values
@@ -351,6 +352,27 @@ def test_journal():
         assert line["PRIORITY"] in "34567", line
         assert not re.match(r"<\d>", line["MESSAGE"]), line
     assert any("execute" in line["MESSAGE"] for line in lines), [line["MESSAGE"] for line in lines]
+
+
+def test_people():
+    """ipython-mcp asks without starting anything, restarts through the unit, and shows the journal"""
+    m = user()
+    admin = os.path.join(manager.prefix(), "bin", "ipython-mcp")
+    m.systemctl("start", SOCKET)
+    done = subprocess.run(m.inside(admin, "status"), capture_output=True, text=True)
+    assert done.returncode == 69 and "no daemon" in done.stderr, done
+    assert subprocess.run(m.inside(admin, "list"), capture_output=True).returncode == 0
+    assert m.show(SERVICE, "ActiveState") == "inactive"
+    with m.connect() as client:
+        client.open()
+        client.execute("kept = 1")
+        pid = main_pid(m)
+        assert str(pid) in m.run(admin, "list")
+        assert str(pid) in m.run(admin, "status")
+        m.run(admin, "restart")
+        wait_for(lambda: main_pid(m) not in (0, pid), "another daemon, the unit's")
+        assert client.execute("'kept' in dir()")["result"] is False
+    assert "execute" in m.run(admin, "logs")
 
 
 def test_user_code_sees_no_manager():
