@@ -26,7 +26,8 @@
 static const char usage[] =
 	"usage: ipython-mcpd [OPTION]...\n"
 	"Keeps one IPython namespace and serves it to agents over a Unix socket (MCP).\n"
-	"Started by ipython-mcp-connect or systemd; by hand it stays in the foreground.\n"
+	"Started by ipython-mcp-connect or systemd. By hand it stays in the foreground, where\n"
+	"Ctrl-C interrupts what runs; `ipython-mcp stop` or SIGTERM ends it.\n"
 	"\n"
 	"      --name NAME         the namespace's name (default: \"default\"); \"auto\" makes one\n"
 	"                          from the project around the current directory\n"
