@@ -100,7 +100,9 @@ class Place:
         text = ""
         for path in glob.glob(os.path.join(self.root, "sanitizer*")):
             with open(path, errors="replace") as f:
-                text += f.read()
+                said = f.read()
+            if "ERROR:" in said or "runtime error:" in said:
+                text += said  # else a warning, as of memory that a test asked too much of
         return text
 
     def daemons(self):
