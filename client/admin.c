@@ -2,9 +2,9 @@
 /*
  * ipython-mcp
  *
- * For people: what agents do in a namespace, and how to end it. All commands but exec are served by the
- * daemon's event half alone and work whatever code runs. This file reads the command line; each command
- * is a file of its own.
+ * For people: what agents do in a namespace, and how to end it. All commands but exec are served by
+ * the daemon's event half alone and work whatever code runs. This file reads the command line; each
+ * command is a file of its own.
  */
 
 #include <config.h>
@@ -39,7 +39,8 @@ void admin_complain(const char *format, ...) {
 }
 
 int admin_connect(const struct invocation *inv, struct rpc *ret) {
-	int err = unit_state(&inv->place) == UNIT_LISTENING ? -ENOENT : rpc_connect(ret, &inv->place);
+	int err =
+		unit_state(&inv->place) == UNIT_LISTENING ? -ENOENT : rpc_connect(ret, &inv->place);
 
 	if (!err)
 		return 0;
@@ -55,7 +56,8 @@ int admin_connect(const struct invocation *inv, struct rpc *ret) {
 	return WIRE_EXIT_UNAVAILABLE;
 }
 
-json_t *admin_call(const struct invocation *inv, struct rpc *r, const char *method, json_t *params) {
+json_t *admin_call(const struct invocation *inv, struct rpc *r, const char *method,
+	json_t *params) {
 	auto_json json_t *answer = NULL;
 	json_t *result;
 
@@ -63,7 +65,9 @@ json_t *admin_call(const struct invocation *inv, struct rpc *r, const char *meth
 	case RPC_MESSAGE:
 		break;
 	case RPC_TIMEOUT:
-		admin_complain("the daemon does not answer; `ipython-mcp restart --force %s` ends it", inv->name);
+		admin_complain(
+			"the daemon does not answer; `ipython-mcp restart --force %s` ends it",
+			inv->name);
 		return NULL;
 	default:
 		admin_complain("the daemon closed the connection");
@@ -71,9 +75,11 @@ json_t *admin_call(const struct invocation *inv, struct rpc *r, const char *meth
 	}
 	result = json_object_get(answer, "result");
 	if (!json_is_object(result)) {
-		const char *message = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
+		const char *message = json_string_value(
+			json_object_get(json_object_get(answer, "error"), "message"));
 
-		admin_complain("the daemon refuses: %s", message ? message : "its answer has no result");
+		admin_complain("the daemon refuses: %s",
+			message ? message : "its answer has no result");
 		return NULL;
 	}
 	return json_incref(result);
@@ -94,7 +100,8 @@ void admin_forget_self(json_t *status) {
 static void print_help(void) {
 	puts("usage: ipython-mcp COMMAND [OPTION]... [NAME]\n"
 	     "\n"
-	     "A namespace of IPython that agents share; NAME is which one (default: " WIRE_DEFAULT_NAME ").\n");
+	     "A namespace of IPython that agents share; NAME is which one "
+	     "(default: " WIRE_DEFAULT_NAME ").\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
 		auto_free char *usage = NULL;
 
@@ -103,7 +110,7 @@ static void print_help(void) {
 	}
 	puts("\n"
 	     "      --name NAME          the same as NAME\n"
-	     "      --socket PATH        the daemon's socket, in place of the one the name stands for\n"
+	     "      --socket PATH        the daemon's socket, in place of the name's\n"
 	     "      --json               list, status: print JSON\n"
 	     "      --force              restart, stop: do not wait for code that does not end\n"
 	     "      --help               print this and exit\n"
@@ -118,7 +125,8 @@ static int refuse(const struct command *command, const char *what, const char *w
 	if (command)
 		fprintf(stderr, "usage: ipython-mcp %s %s\n", command->name, command->arguments);
 	else
-		fputs("usage: ipython-mcp COMMAND [OPTION]... [NAME]; see ipython-mcp --help\n", stderr);
+		fputs("usage: ipython-mcp COMMAND [OPTION]... [NAME]; see ipython-mcp --help\n",
+			stderr);
 	return WIRE_EXIT_USAGE;
 }
 
@@ -130,7 +138,8 @@ static const struct command *find_command(const char *name) {
 }
 
 /* Gives the arguments after the command's name their meaning. 0 or an exit status. */
-static int take_arguments(struct invocation *inv, const struct command *command, int argc, char **argv) {
+static int take_arguments(struct invocation *inv, const struct command *command, int argc,
+	char **argv) {
 	int i = 0;
 
 	/* The code is the last one, whatever it looks like. */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The commands of `ipython-mcp`, one file each (cmd-*.c), and what they share. A new command is a new
- * file, a row in admin.c, a line in the manual and one in the completion.
+ * The commands of `ipython-mcp`, one file each (cmd-*.c), and what they share. A new command is a
+ * new file, a row in admin.c, a line in the manual and one in the completion.
  */
 
 #include <stdbool.h>
@@ -28,7 +28,8 @@ struct command {
 	int (*run)(struct invocation *inv); /* returns the exit status */
 };
 
-extern const struct command cmd_list, cmd_status, cmd_exec, cmd_interrupt, cmd_restart, cmd_stop, cmd_logs;
+extern const struct command cmd_list, cmd_status, cmd_exec, cmd_interrupt, cmd_restart, cmd_stop,
+	cmd_logs;
 
 /* Prints "ipython-mcp: MESSAGE" to standard error. */
 void admin_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

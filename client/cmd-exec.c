@@ -2,10 +2,11 @@
 /*
  * ipython-mcp exec: a cell, as if typed into the shell.
  *
- * It is a session like any agent's and starts a daemon as an agent's shim does. Standard output and error
- * come back apart and go where they belong, whole when the daemon has saved them; then the value of a
- * last expression in IPython's own text form. Control-C interrupts the cell, not this program: what the
- * cell printed until then is still shown. While it waits for its turn, control-C gives up.
+ * It is a session like any agent's and starts a daemon as an agent's shim does. Standard output and
+ * error come back apart and go where they belong, whole when the daemon has saved them; then the
+ * value of a last expression in IPython's own text form. Control-C interrupts the cell, not this
+ * program: what the cell printed until then is still shown. While it waits for its turn, control-C
+ * gives up.
  */
 
 #include <config.h>
@@ -49,7 +50,8 @@ static char *read_code(const struct invocation *inv) {
 		ssize_t n = room ? read(STDIN_FILENO, room, 65536) : -1;
 
 		if (n < 0) {
-			admin_complain("cannot read standard input: %s", strerror(room ? errno : ENOMEM));
+			admin_complain("cannot read standard input: %s",
+				strerror(room ? errno : ENOMEM));
 			return NULL;
 		}
 		if (!n)
@@ -68,8 +70,8 @@ static char *read_code(const struct invocation *inv) {
 /* Sends the attach line and waits for the daemon to take it. False when it is gone. */
 static bool say_hello(struct rpc *r) {
 	auto_free char *cwd = getcwd(NULL, 0);
-	json_t *params = json_pack("{sssssbss*}", "profile", "text", "version", PACKAGE_VERSION, "acknowledge", 1,
-		"cwd", cwd);
+	json_t *params = json_pack("{sssssbss*}", "profile", "text", "version", PACKAGE_VERSION,
+		"acknowledge", 1, "cwd", cwd);
 
 	if (rpc_notify(r, WIRE_ATTACH, params) < 0)
 		return false;
@@ -86,8 +88,8 @@ static bool say_hello(struct rpc *r) {
 }
 
 /*
- * Attaches, starting a daemon if need be. 0 or an exit status after a complaint. A daemon that is just
- * dying may still accept; nothing has been asked of it then, so another one will do.
+ * Attaches, starting a daemon if need be. 0 or an exit status after a complaint. A daemon that is
+ * just dying may still accept; nothing has been asked of it then, so another one will do.
  */
 static int open_session(const struct invocation *inv, struct rpc *r) {
 	const struct spawn_options options = { .name = inv->name, .socket = inv->socket };
@@ -121,7 +123,8 @@ static json_t *call_params(const char *code) {
 	if (!isatty(STDERR_FILENO))
 		return json_pack("{ssso}", "name", "execute", "arguments", arguments);
 	json_object_set_new(arguments, "progress_interval", json_integer(1));
-	return json_pack("{sssos{si}}", "name", "execute", "arguments", arguments, "_meta", "progressToken", 1);
+	return json_pack("{sssos{si}}", "name", "execute", "arguments", arguments, "_meta",
+		"progressToken", 1);
 }
 
 /* Shows a progress notification; other ones are of no concern. */
@@ -135,8 +138,8 @@ static void on_notification(const json_t *message) {
 }
 
 /*
- * Control-C: the first one interrupts the cell if it runs. False when there is nothing to wait for: it
- * does not run yet, or this is not the first one. Then the call is cancelled.
+ * Control-C: the first one interrupts the cell if it runs. False when there is nothing to wait for:
+ * it does not run yet, or this is not the first one. Then the call is cancelled.
  */
 static bool interrupt(struct rpc *r, unsigned call, json_t **ret_answer) {
 	unsigned id;
@@ -149,8 +152,9 @@ static bool interrupt(struct rpc *r, unsigned call, json_t **ret_answer) {
 		while (rpc_receive(r, 1000, &message) == RPC_MESSAGE) {
 			bool is_answer = rpc_is_answer(message, id);
 
-			is_running |= is_answer && json_is_true(json_object_get(
-							   json_object_get(message, "result"), "interrupted"));
+			is_running |= is_answer &&
+				json_is_true(json_object_get(json_object_get(message, "result"),
+					"interrupted"));
 			/* The cell may have ended at this very moment. */
 			if (rpc_is_answer(message, call)) {
 				*ret_answer = message;
@@ -162,7 +166,8 @@ static bool interrupt(struct rpc *r, unsigned call, json_t **ret_answer) {
 		}
 	}
 	if (!is_running)
-		(void)rpc_notify(r, "notifications/cancelled", json_pack("{si}", "requestId", (int)call));
+		(void)rpc_notify(r, "notifications/cancelled",
+			json_pack("{si}", "requestId", (int)call));
 	return is_running;
 }
 
@@ -191,7 +196,8 @@ static json_t *wait_for_answer(struct rpc *r, unsigned call, int *ret_status) {
 			break;
 		case RPC_GONE:
 			show_progress_end();
-			admin_complain("the daemon ended while the code ran; its variables are gone");
+			admin_complain(
+				"the daemon ended while the code ran; its variables are gone");
 			*ret_status = WIRE_EXIT_UNAVAILABLE;
 			return NULL;
 		default:
@@ -217,13 +223,15 @@ static bool copy_file(const char *path, FILE *to) {
 static void print_stream(const json_t *result, const char *name, const char *file, FILE *to) {
 	const json_t *text = json_object_get(result, name);
 
-	if (!copy_file(json_string_value(json_object_get(result, file)), to) && json_is_string(text))
+	if (!copy_file(json_string_value(json_object_get(result, file)), to) &&
+		json_is_string(text))
 		fwrite(json_string_value(text), 1, json_string_length(text), to);
 }
 
 /* Prints the answer. Returns the exit status. */
 static int print_result(const json_t *result) {
-	const json_t *text = json_object_get(result, "text"), *images = json_object_get(result, "images"), *image;
+	const json_t *text = json_object_get(result, "text"),
+		     *images = json_object_get(result, "images"), *image;
 	const char *out = json_string_value(json_object_get(result, "stdout"));
 	bool is_error = json_is_true(json_object_get(result, "isError"));
 	FILE *to = is_error ? stderr : stdout;

@@ -2,9 +2,9 @@
 /*
  * ipython-mcp list: all daemons of this user.
  *
- * Sockets are files in one directory; each is asked. A stale one is left out, one that does not answer
- * is shown as such. A socket that the user manager listens on for a daemon that does not run is not
- * connected to, since that would start it.
+ * Sockets are files in one directory; each is asked. A stale one is left out, one that does not
+ * answer is shown as such. A socket that the user manager listens on for a daemon that does not run
+ * is not connected to, since that would start it.
  */
 
 #include <errno.h>
@@ -31,7 +31,8 @@ static bool add_daemon(json_t *array, const char *name) {
 	if (rendezvous_init(&place, name, NULL, false, &message) < 0)
 		return true;
 	if (unit_state(&place) == UNIT_LISTENING)
-		return json_array_append_new(array, json_pack("{ssss}", "name", name, "state", "on demand")) == 0;
+		return json_array_append_new(array,
+			       json_pack("{ssss}", "name", name, "state", "on demand")) == 0;
 	if (rpc_connect(&r, &place) < 0)
 		return true;
 	if (rpc_call(&r, WIRE_STATUS, json_object(), ANSWER_LIMIT_MS, &answer) == RPC_MESSAGE) {
@@ -40,7 +41,8 @@ static bool add_daemon(json_t *array, const char *name) {
 		return !result || json_array_append(array, result) == 0;
 	}
 	return json_array_append_new(array,
-		       json_pack("{ssssss}", "name", name, "state", "not answering", "socket", place.socket)) == 0;
+		       json_pack("{ssssss}", "name", name, "state", "not answering", "socket",
+			       place.socket)) == 0;
 }
 
 static const char *text_of(const json_t *object, const char *key) {
@@ -49,9 +51,20 @@ static const char *text_of(const json_t *object, const char *key) {
 	return text ? text : "-";
 }
 
+#define ROW "%-16s %-8s %-13s %-12s %8s  %-8s %s"
+
+static void show_titles(void) {
+	auto_free char *line = NULL;
+
+	if (asprintf(&line, ROW, "NAME", "PID", "STATE", "UP", "SESSIONS", "PYTHON",
+		    "INTERPRETER") >= 0)
+		show_line(line, show_width());
+}
+
 /* One row of the table; the interpreter, which may be long, comes last and is what gets cut. */
 static void show_row(const json_t *daemon) {
-	const json_t *python = json_object_get(daemon, "python"), *pid = json_object_get(daemon, "pid");
+	const json_t *python = json_object_get(daemon, "python"),
+		     *pid = json_object_get(daemon, "pid");
 	const json_t *uptime = json_object_get(daemon, "uptime_seconds");
 	const json_t *sessions = json_object_get(daemon, "sessions");
 	char duration[SHOW_SIZE], number[2][SHOW_SIZE];
@@ -59,10 +72,11 @@ static void show_row(const json_t *daemon) {
 
 	snprintf(number[0], SHOW_SIZE, "%lld", json_integer_value(pid));
 	snprintf(number[1], SHOW_SIZE, "%zu", json_array_size(sessions));
-	if (asprintf(&line, "%-16s %-8s %-13s %-12s %8s  %-8s %s", text_of(daemon, "name"), pid ? number[0] : "-",
+	if (asprintf(&line, ROW, text_of(daemon, "name"), pid ? number[0] : "-",
 		    text_of(daemon, "state"),
-		    uptime ? show_duration(json_number_value(uptime), duration) : "-", sessions ? number[1] : "-",
-		    text_of(python, "version"), text_of(python, "executable")) >= 0)
+		    uptime ? show_duration(json_number_value(uptime), duration) : "-",
+		    sessions ? number[1] : "-", text_of(python, "version"),
+		    text_of(python, "executable")) >= 0)
 		show_line(line, show_width());
 }
 
@@ -92,8 +106,7 @@ static int list_run(struct invocation *inv) {
 		admin_complain("no daemon is running");
 		return EXIT_SUCCESS;
 	}
-	show_line("NAME             PID      STATE         UP           SESSIONS  PYTHON   INTERPRETER",
-		show_width());
+	show_titles();
 	json_array_foreach(array, i, daemon)
 		show_row(daemon);
 	return EXIT_SUCCESS;

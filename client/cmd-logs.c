@@ -2,8 +2,9 @@
 /*
  * ipython-mcp logs: what the daemon has to say.
  *
- * A daemon that systemd started writes to the journal, one that a client started to a file beside its
- * socket. The file wins where both are there: the journal still has the lines of units long gone.
+ * A daemon that systemd started writes to the journal, one that a client started to a file beside
+ * its socket. The file wins where both are there: the journal still has the lines of units long
+ * gone.
  */
 
 #include <errno.h>
@@ -37,8 +38,8 @@ static int logs_run(struct invocation *inv) {
 	if (unit_state(&inv->place) == UNIT_NONE) {
 		log = fopen(inv->place.log, "re");
 		if (!log) {
-			admin_complain("there is no log of namespace %s: %s: %s", inv->name, inv->place.log,
-				strerror(errno));
+			admin_complain("there is no log of namespace %s: %s: %s", inv->name,
+				inv->place.log, strerror(errno));
 			return WIRE_EXIT_UNAVAILABLE;
 		}
 		copy_log(log);

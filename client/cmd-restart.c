@@ -2,14 +2,14 @@
 /*
  * ipython-mcp restart: an empty namespace, under the same settings.
  *
- * The new daemon gets what the old one was started with (environment, directory, --python, read from
- * /proc before the old one ends), not what happens to be set in this terminal: an agent's settings
- * must survive a restart by a person. The program is today's, so that a restart after an upgrade runs
- * the new version.
+ * The new daemon gets what the old one was started with (environment, directory, --python, read
+ * from /proc before the old one ends), not what happens to be set in this terminal: an agent's
+ * settings must survive a restart by a person. The program is today's, so that a restart after an
+ * upgrade runs the new version.
  *
  * Attached agents start a daemon themselves when theirs is gone, each with its own environment. The
- * start lock is held from before the end until the new daemon listens, so that ours is the one. Where the
- * user manager listens on the socket, connecting is what starts it.
+ * start lock is held from before the end until the new daemon listens, so that ours is the one.
+ * Where the user manager listens on the socket, connecting is what starts it.
  */
 
 #include <errno.h>
@@ -96,7 +96,8 @@ static bool origin_read(struct origin *o, pid_t pid) {
 		path[len] = '\0';
 		o->directory = strdup(path);
 	}
-	return o->directory && read_strings(pid, "environ", &o->environment_text, &o->environment) &&
+	return o->directory &&
+		read_strings(pid, "environ", &o->environment_text, &o->environment) &&
 		read_strings(pid, "cmdline", &o->arguments_text, &o->arguments);
 }
 
@@ -129,8 +130,8 @@ static int take_lock(const struct invocation *inv) {
 	while ((fd = rendezvous_lock_start(&inv->place)) == -EAGAIN && attach_now_ms() < deadline)
 		usleep(LOCK_TICK_MS * 1000);
 	if (fd < 0)
-		admin_complain("cannot take %s, the lock for starting a daemon: %s", inv->place.start,
-			strerror(-fd));
+		admin_complain("cannot take %s, the lock for starting a daemon: %s",
+			inv->place.start, strerror(-fd));
 	return fd < 0 ? -1 : fd;
 }
 
@@ -141,9 +142,11 @@ static int wait_until_ready(const struct invocation *inv, struct rpc *r) {
 		const json_t *result;
 		const char *state, *line, *failure;
 
-		if (rpc_call(r, WIRE_STATUS, json_object(), ANSWER_LIMIT_MS, &answer) != RPC_MESSAGE) {
+		if (rpc_call(r, WIRE_STATUS, json_object(), ANSWER_LIMIT_MS, &answer) !=
+			RPC_MESSAGE) {
 			show_progress_end();
-			admin_complain("the new daemon does not answer; see `ipython-mcp logs %s`", inv->name);
+			admin_complain("the new daemon does not answer; see `ipython-mcp logs %s`",
+				inv->name);
 			return EXIT_FAILURE;
 		}
 		result = json_object_get(answer, "result");

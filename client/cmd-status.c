@@ -37,7 +37,8 @@ static void show_text(const char *label, const char *text) {
 
 static void show_process(const json_t *status) {
 	const json_t *memory = json_object_get(status, "memory");
-	const json_t *pss = json_object_get(memory, "pss_bytes"), *rss = json_object_get(memory, "rss_bytes");
+	const json_t *pss = json_object_get(memory, "pss_bytes"),
+		     *rss = json_object_get(memory, "rss_bytes");
 	char text[SHOW_SIZE];
 	struct buf b = BUF_NULL;
 
@@ -62,7 +63,8 @@ static void show_versions(const json_t *status) {
 	show_text("ipython", text_of(status, "ipython_version"));
 	buf_addf(&b, "%s", text_of(status, "version") ? text_of(status, "version") : "");
 	if (text_of(status, "version") && strcmp(text_of(status, "version"), PACKAGE_VERSION))
-		buf_addf(&b, " (this program: %s; `ipython-mcp restart` starts that one)", PACKAGE_VERSION);
+		buf_addf(&b, " (this program: %s; `ipython-mcp restart` starts that one)",
+			PACKAGE_VERSION);
 	show_field("version", &b);
 }
 
@@ -73,17 +75,21 @@ static void show_running(const json_t *status) {
 	struct buf b = BUF_NULL;
 
 	if (json_is_object(running)) {
-		buf_addf(&b, "%s of session %lld, %s", text_of(running, "tool") ? text_of(running, "tool") : "?",
+		buf_addf(&b, "%s of session %lld, %s",
+			text_of(running, "tool") ? text_of(running, "tool") : "?",
 			json_integer_value(json_object_get(running, "session")),
-			show_duration(json_number_value(json_object_get(running, "seconds")), text));
+			show_duration(json_number_value(json_object_get(running, "seconds")),
+				text));
 		if (json_is_true(json_object_get(running, "overdue")))
 			buf_add_str(&b, ", past its time limit");
 		if (n_interrupts)
-			buf_addf(&b, ", interrupted %lld time%s", n_interrupts, n_interrupts == 1 ? "" : "s");
+			buf_addf(&b, ", interrupted %lld time%s", n_interrupts,
+				n_interrupts == 1 ? "" : "s");
 		show_field("running", &b);
 		show_text("last line", text_of(running, "last_line"));
 	}
-	buf_addf(&b, "%lld waiting, %lld ended", json_integer_value(json_object_get(status, "waiting")),
+	buf_addf(&b, "%lld waiting, %lld ended",
+		json_integer_value(json_object_get(status, "waiting")),
 		json_integer_value(json_object_get(status, "calls")));
 	show_field("calls", &b);
 }
@@ -98,8 +104,9 @@ static void show_sessions(const json_t *status) {
 		long long n_waiting = json_integer_value(json_object_get(session, "waiting"));
 		struct buf b = BUF_NULL;
 
-		buf_addf(&b, "%lld: process %lld, profile %s", json_integer_value(json_object_get(session, "id")),
-			pid, text_of(session, "profile") ? text_of(session, "profile") : "?");
+		buf_addf(&b, "%lld: process %lld, profile %s",
+			json_integer_value(json_object_get(session, "id")), pid,
+			text_of(session, "profile") ? text_of(session, "profile") : "?");
 		if (text_of(session, "client_version"))
 			buf_addf(&b, ", version %s", text_of(session, "client_version"));
 		if (n_waiting)
@@ -111,7 +118,8 @@ static void show_sessions(const json_t *status) {
 
 /* "default: idle; 2 sessions": the daemon's own words but for the number, which counts us. */
 static void show_head(const struct invocation *inv, const json_t *status) {
-	const char *words = text_of(status, "status_line"), *end = words ? strrchr(words, ';') : NULL;
+	const char *words = text_of(status, "status_line"),
+		   *end = words ? strrchr(words, ';') : NULL;
 	size_t n = json_array_size(json_object_get(status, "sessions"));
 	auto_free char *head = NULL;
 
@@ -145,7 +153,8 @@ static int status_run(struct invocation *inv) {
 	show_head(inv, status);
 	failure = text_of(status, "failure");
 	if (failure)
-		printf("\nThe start failed in phase %s:\n%s\n\n", text_of(status, "phase"), failure);
+		printf("\nThe start failed in phase %s:\n%s\n\n", text_of(status, "phase"),
+			failure);
 	show_process(status);
 	show_versions(status);
 	show_running(status);

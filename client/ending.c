@@ -2,13 +2,13 @@
 /*
  * Ending a Daemon
  *
- * First it is asked, always: it interrupts what runs, tells its sessions and ends Python. With --force it
- * leaves out the grace, and what is still there after that is killed. A daemon that does not answer at all
- * (its event loop hangs) is killed at once, with --force only.
+ * First it is asked, always: it interrupts what runs, tells its sessions and ends Python. With
+ * --force it leaves out the grace, and what is still there after that is killed. A daemon that does
+ * not answer at all (its event loop hangs) is killed at once, with --force only.
  *
- * The process is known from its own answer. From one that does not answer only the socket tells, and
- * there the number may be the user manager's, who listens for units: it is asked then, and a process that
- * is no ipython-mcpd is never touched.
+ * The process is known from its own answer. From one that does not answer only the socket tells,
+ * and there the number may be the user manager's, who listens for units: it is asked then, and a
+ * process that is no ipython-mcpd is never touched.
  */
 
 #include <errno.h>
@@ -71,8 +71,8 @@ int ending_begin(struct ending *e, const struct invocation *inv) {
 		admin_complain("cannot connect to %s: %s", inv->place.socket, strerror(-err));
 		return -1;
 	}
-	e->is_answering =
-		rpc_call(&e->rpc, WIRE_STATUS, json_object(), ANSWER_LIMIT_MS, &answer) == RPC_MESSAGE;
+	e->is_answering = rpc_call(&e->rpc, WIRE_STATUS, json_object(), ANSWER_LIMIT_MS, &answer) ==
+		RPC_MESSAGE;
 	if (e->is_answering) {
 		const json_t *result = json_object_get(answer, "result");
 
@@ -127,21 +127,25 @@ int ending_run(struct ending *e, const struct invocation *inv) {
 	bool forced = inv->is_forced;
 
 	if (e->pid <= 0) {
-		admin_complain("what listens on %s does not answer, and which process it is cannot be told",
+		admin_complain("what listens on %s does not answer, and which process it is cannot "
+			       "be told",
 			inv->place.socket);
 		return EXIT_FAILURE;
 	}
 	if (!e->is_answering && !forced) {
-		admin_complain("the daemon (process %d) does not answer; --force kills it", (int)e->pid);
+		admin_complain("the daemon (process %d) does not answer; --force kills it",
+			(int)e->pid);
 		return EXIT_FAILURE;
 	}
 	/* Without an answer it may still have begun to end: the wait tells. */
 	if (e->is_answering)
-		(void)rpc_call(&e->rpc, WIRE_STOP, json_pack("{sb}", "force", forced), ANSWER_LIMIT_MS, &answer);
+		(void)rpc_call(&e->rpc, WIRE_STOP, json_pack("{sb}", "force", forced),
+			ANSWER_LIMIT_MS, &answer);
 	if (e->is_answering && wait_for_end(e, forced ? FORCED_END_LIMIT_MS : END_LIMIT_MS))
 		return 0;
 	if (!forced) {
-		admin_complain("the daemon (process %d) was asked to end and is still there; --force kills it",
+		admin_complain("the daemon (process %d) was asked to end and is still there; "
+			       "--force kills it",
 			(int)e->pid);
 		return EXIT_FAILURE;
 	}

@@ -2,9 +2,9 @@
 /*
  * JSON-RPC for People's Commands
  *
- * A command sends a request and waits: the descriptor is the relay's non-blocking one, the waiting is
- * poll's. What comes meanwhile and is no answer (progress, notifications) is the caller's to look at
- * or to drop.
+ * A command sends a request and waits: the descriptor is the relay's non-blocking one, the waiting
+ * is poll's. What comes meanwhile and is no answer (progress, notifications) is the caller's to
+ * look at or to drop.
  */
 
 #include <errno.h>
@@ -49,7 +49,8 @@ int rpc_connect(struct rpc *r, const struct rendezvous *place) {
 /* Waits until the descriptor is ready. 1, 0 after `timeout_ms`, or -1 when a signal came. */
 static int wait_for(const struct rpc *r, short events, int timeout_ms) {
 	struct pollfd p = { .fd = r->fd, .events = events };
-	struct timespec t = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L };
+	struct timespec t = { .tv_sec = timeout_ms / 1000,
+		.tv_nsec = timeout_ms % 1000 * 1000000L };
 
 	return ppoll(&p, 1, timeout_ms < 0 ? NULL : &t, r->wait_mask);
 }
@@ -90,8 +91,9 @@ int rpc_notify(struct rpc *r, const char *method, json_t *params) {
 
 int rpc_request(struct rpc *r, const char *method, json_t *params, unsigned *ret_id) {
 	*ret_id = ++r->last_id;
-	return send_message(r, json_pack("{sssissso}", "jsonrpc", "2.0", "id", (int)*ret_id, "method", method,
-				       "params", params));
+	return send_message(r,
+		json_pack("{sssissso}", "jsonrpc", "2.0", "id", (int)*ret_id, "method", method,
+			"params", params));
 }
 
 enum rpc_state rpc_receive(struct rpc *r, int timeout_ms, json_t **ret_message) {

@@ -2,9 +2,9 @@
 /*
  * Units
  *
- * A socket that the user manager holds cannot be asked whether a daemon is behind it: connecting starts
- * one. The manager knows; systemctl is how it is asked, and only where the socket is in the units' place
- * and the manager runs, so that nobody else pays for it.
+ * A socket that the user manager holds cannot be asked whether a daemon is behind it: connecting
+ * starts one. The manager knows; systemctl is how it is asked, and only where the socket is in the
+ * units' place and the manager runs, so that nobody else pays for it.
  */
 
 #include <fcntl.h>
@@ -22,8 +22,9 @@
 
 static char *unit_name(const struct rendezvous *place, const char *kind) {
 	char *name;
-	int n = strcmp(place->name, WIRE_DEFAULT_NAME) ? asprintf(&name, UNIT "@%s.%s", place->name, kind)
-						       : asprintf(&name, UNIT ".%s", kind);
+	int n = strcmp(place->name, WIRE_DEFAULT_NAME)
+		? asprintf(&name, UNIT "@%s.%s", place->name, kind)
+		: asprintf(&name, UNIT ".%s", kind);
 
 	return n < 0 ? NULL : name;
 }
@@ -53,7 +54,8 @@ static void run_systemctl(const char *property, const char *unit, int out) {
 		_exit(1);
 	snprintf(directory, sizeof(directory), "/run/user/%u", (unsigned)geteuid());
 	setenv("XDG_RUNTIME_DIR", directory, 1);
-	execlp("systemctl", "systemctl", "--user", "show", "--value", "--property", property, unit, (char *)NULL);
+	execlp("systemctl", "systemctl", "--user", "show", "--value", "--property", property, unit,
+		(char *)NULL);
 	_exit(1);
 }
 

@@ -9,7 +9,7 @@
 
 enum unit_state {
 	UNIT_NONE,      /* no manager, no units, or this socket is not the unit's */
-	UNIT_LISTENING, /* the manager listens; the daemon does not run, connecting would start it */
+	UNIT_LISTENING, /* only the manager listens: connecting would start the daemon */
 	UNIT_RUNNING,   /* the manager runs the daemon, or is about to */
 };
 

@@ -2,10 +2,11 @@
 /*
  * Settings
  *
- * One row for each variable of the daemon's environment: name, kind, bounds, default, meaning. The rows
- * are all there is to know about a setting: reading, checking, the default (which is parsed like any
- * value), the words of a complaint and the tables of the manual come from here. Nothing is guessed: an
- * empty value is not an unset one, and a value that breaks its rule never becomes another one.
+ * One row for each variable of the daemon's environment: name, kind, bounds, default, meaning. The
+ * rows are all there is to know about a setting: reading, checking, the default (which is parsed
+ * like any value), the words of a complaint and the tables of the manual come from here. Nothing is
+ * guessed: an empty value is not an unset one, and a value that breaks its rule never becomes
+ * another one.
  *
  * Runs once, before any thread; afterwards the settings are constant.
  */
@@ -22,7 +23,8 @@
 #include "daemon/setting.h"
 
 enum {
-	/* Anything that is counted: no product with a small factor overflows, no double rounds it. */
+	/* Anything that is counted: no product with a small factor overflows, no double rounds
+	 * it. */
 	MAX_COUNT = INT32_MAX,
 	/* Longest name that MCP gives a tool. */
 	MAX_TOOL_NAME = 128,
@@ -43,21 +45,25 @@ static const struct config_row rows[] = {
 	{ PREFIX "PROFILE", parse_profile, FIELD(profile), .rule = "full, compact or text",
 		.fallback = "full", .doc = "which tools a session sees, and how they answer" },
 	{ PREFIX "ENVIRONMENT_WORKSPACE", setting_workspace, FIELD(environment_workspace),
-		.rule = "an absolute directory (a leading ~ is expanded) without \"..\" outside the "
-			"client's project, given together with " PREFIX "ACTIVE_ENVIRONMENT",
+		.rule = "an absolute directory (a leading ~ is expanded) without \"..\" outside "
+			"the client's project, given together with " PREFIX "ACTIVE_ENVIRONMENT",
 		.doc = "directory of the named environments, created when absent" },
 	{ PREFIX "ACTIVE_ENVIRONMENT", setting_environment_name, FIELD(active_environment),
-		.rule = "a letter or digit, then at most 63 letters, digits, '.', '_' or '-', given "
-			"together with " PREFIX "ENVIRONMENT_WORKSPACE",
+		.rule = "a letter or digit, then at most 63 letters, digits, '.', '_' or '-', "
+			"given together with " PREFIX "ENVIRONMENT_WORKSPACE",
 		.doc = "name of the environment that the shell uses" },
 	{ PREFIX "ENVIRONMENT_REQUIREMENTS", setting_requirements, FIELD(environment_requirements),
-		.rule = "a JSON array of at most 64 requirements (PEP 508), each at most 512 characters "
-			"and together at most 8192, that belong to " PREFIX "ACTIVE_ENVIRONMENT",
-		.fallback = "[]", .doc = "what is installed into the environment" },
+		.rule = "a JSON array of at most 64 requirements (PEP 508), each at most 512 "
+			"characters and together at most 8192, that belong to " PREFIX
+			"ACTIVE_ENVIRONMENT",
+		.fallback = "[]",
+		.doc = "what is installed into the environment" },
 	{ PREFIX "ENVIRONMENT_VARIABLES", setting_variables, FIELD(environment_variables),
-		.rule = "a JSON object of at most 128 strings, each at most 8192 characters without NUL, "
-			"under names made of letters, digits and '_' that begin with no digit",
-		.fallback = "{}", .doc = "environment variables of the shell; their values are kept secret" },
+		.rule = "a JSON object of at most 128 strings, each at most 8192 characters "
+			"without NUL, under names made of letters, digits and '_' that begin "
+			"with no digit",
+		.fallback = "{}",
+		.doc = "environment variables of the shell; their values are kept secret" },
 	{ PREFIX "ENVIRONMENT_SETUP_TIMEOUT_SECONDS", parse_seconds,
 		FIELD(environment_setup_timeout_s), .min = DBL_TRUE_MIN, .max = INFINITY,
 		.rule = "a positive finite number", .fallback = "300",
@@ -69,9 +75,10 @@ static const struct config_row rows[] = {
 		.rule = "dotted module names, separated by ','", .fallback = "",
 		.doc = "modules that are imported before the shell is built" },
 	{ PREFIX "MODULE_ALIASES", setting_aliases, FIELD(module_aliases),
-		.rule = "a JSON object from modules of " PREFIX "PRELOAD_MODULES to different ASCII "
-			"identifiers that are neither protected names nor keywords",
-		.fallback = "{}", .doc = "names under which preloaded modules are bound" },
+		.rule = "a JSON object from modules of " PREFIX "PRELOAD_MODULES to different "
+			"ASCII identifiers that are neither protected names nor keywords",
+		.fallback = "{}",
+		.doc = "names under which preloaded modules are bound" },
 	{ PREFIX "MAX_TEXT_CHARS", parse_integer, FIELD(max_text_chars), 1, MAX_COUNT,
 		.fallback = "8192", .doc = "bound of one text, and of startup diagnostics" },
 	{ PREFIX "MAX_REPR_CHARS", parse_integer, FIELD(max_repr_chars), 1, MAX_COUNT,
@@ -212,7 +219,8 @@ static void parse_integer(struct config_run *run, const struct config_row *row, 
 		*field = (size_t)number;
 }
 
-/* A decimal number as people write it; strtod() alone would take blanks, hexadecimal and "inf" too. */
+/* A decimal number as people write it; strtod() alone would take blanks, hexadecimal and "inf"
+ * too. */
 static bool is_decimal(const char *s) {
 	size_t digits = strspn(s, "0123456789");
 
@@ -313,6 +321,7 @@ void config_describe(void (*f)(void *ctx, const char *variable, const char *rule
 
 		add_rule(&b, row);
 		rule = buf_take(&b, NULL);
-		f(ctx, row->variable, rule ? rule : "", row->fallback ? row->fallback : "", row->doc);
+		f(ctx, row->variable, rule ? rule : "", row->fallback ? row->fallback : "",
+			row->doc);
 	}
 }

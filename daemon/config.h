@@ -17,8 +17,8 @@ enum profile { PROFILE_FULL, PROFILE_COMPACT, PROFILE_TEXT, N_PROFILES };
 struct settings {
 	enum profile profile;
 
-	/* Startup environment; strings are NULL when unset. Lists are checked JSON text in canonical
-	 * form (requirements, variables, aliases) or NULL-terminated arrays. */
+	/* Startup environment; strings are NULL when unset. Lists are checked JSON text in
+	 * canonical form (requirements, variables, aliases) or NULL-terminated arrays. */
 	char *environment_workspace;
 	char *active_environment;
 	char *environment_requirements; /* JSON array of strings, never NULL */
@@ -62,9 +62,10 @@ int profile_from_name(const char *name);
 
 /*
  * Reads every setting from `environment` (like environ). Each fault appends one line, newline
- * included, to `faults`: the variable, the rule, what is allowed; never a variable's value where the
- * value may be a secret. A faulty setting keeps its default. Returns the number of faults, or -ENOMEM.
- * `project_root` (NULL: none told) is the tree that the environment workspace must lie outside of.
+ * included, to `faults`: the variable, the rule, what is allowed; never a variable's value where
+ * the value may be a secret. A faulty setting keeps its default. Returns the number of faults, or
+ * -ENOMEM. `project_root` (NULL: none told) is the tree that the environment workspace must lie
+ * outside of.
  */
 int config_load(struct settings *s, char **environment, const char *project_root,
 	struct buf *faults);

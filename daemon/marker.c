@@ -2,9 +2,9 @@
 /*
  * Environment Markers
  *
- * A recursive descent that writes while it reads. Parentheses are written only where they hold several
- * comparisons inside a larger expression; whether that is so is known when the expression has been
- * read, so each level hands up its text and says whether it is a list.
+ * A recursive descent that writes while it reads. Parentheses are written only where they hold
+ * several comparisons inside a larger expression; whether that is so is known when the expression
+ * has been read, so each level hands up its text and says whether it is a list.
  */
 
 #include <string.h>
@@ -34,8 +34,8 @@ static void skip_blanks(struct parser *p) {
 }
 
 static bool is_word(char c) {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-		(c & 0x80);
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		c == '_' || (c & 0x80);
 }
 
 static bool complain(struct parser *p, const char *complaint) {
@@ -89,11 +89,13 @@ static bool parse_operand(struct parser *p, struct operand *ret) {
 	}
 	end = quote == '"' || quote == '\'' ? strchr(p->at + 1, quote) : NULL;
 	if (!end)
-		return complain(p, "has a marker without a variable or a quoted string where one belongs");
+		return complain(p,
+			"has a marker without a variable or a quoted string where one belongs");
 	*ret = (struct operand){ .string = p->at + 1, .string_len = (size_t)(end - p->at - 1) };
 	for (size_t i = 0; i < ret->string_len; i++)
 		if (strchr("\\\n\r", ret->string[i]))
-			return complain(p, "has a marker with a backslash or a line break in a string");
+			return complain(p,
+				"has a marker with a backslash or a line break in a string");
 	p->at = end + 1;
 	return true;
 }
@@ -181,7 +183,8 @@ static bool parse_atom(struct parser *p, unsigned depth, struct buf *out, bool *
 	*ret_is_list = false;
 	if (*p->at == '(') {
 		if (depth == MAX_NESTING)
-			return complain(p, "has a marker with more than 200 parentheses inside each other");
+			return complain(p,
+				"has a marker with more than 200 parentheses inside each other");
 		p->at++;
 		if (!parse_expression(p, depth + 1, out, ret_is_list))
 			return false;

@@ -8,7 +8,7 @@
 #include "common/buf.h"
 
 /*
- * Reads the marker at *at, up to where it ends (then *at is there), and appends its one spelling. False
- * with *ret_complaint (static) when it breaks the grammar.
+ * Reads the marker at *at, up to where it ends (then *at is there), and appends its one spelling.
+ * False with *ret_complaint (static) when it breaks the grammar.
  */
 bool marker_write(struct buf *b, const char **at, const char **ret_complaint);

@@ -2,9 +2,9 @@
 /*
  * Directories of the Settings
  *
- * A link on the way to a directory could be turned elsewhere between two starts, or lead into the tree
- * that the workspace must stay out of, so the way is walked with descriptors and no component may be
- * one. The complaint names the component and, for a link, the path to write instead.
+ * A link on the way to a directory could be turned elsewhere between two starts, or lead into the
+ * tree that the workspace must stay out of, so the way is walked with descriptors and no component
+ * may be one. The complaint names the component and, for a link, the path to write instead.
  */
 
 #include <errno.h>
@@ -28,15 +28,16 @@ static char *explain(const char *path, size_t len, int directory, const char *na
 		return answer_message("%.*s does not exist", (int)len, path);
 	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)) {
 		real = realpath(path, NULL);
-		return answer_message("%.*s is a symbolic link, which is not followed here%s%s", (int)len,
-			path, real ? "; the real path is " : "", real ? real : "");
+		return answer_message("%.*s is a symbolic link, which is not followed here%s%s",
+			(int)len, path, real ? "; the real path is " : "", real ? real : "");
 	}
 	if (err == ENOTDIR)
 		return answer_message("%.*s is no directory", (int)len, path);
 	return answer_message("%.*s cannot be opened: %s", (int)len, path, strerror(err));
 }
 
-/* As paths_open(); with `ret_errno`, tells why it failed instead of a complaint when that is ENOENT. */
+/* As paths_open(); with `ret_errno`, tells why it failed instead of a complaint when that is
+ * ENOENT. */
 static int walk(const char *path, unsigned *ret_n_made, char **ret_complaint, int *ret_errno) {
 	auto_close int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -51,8 +52,9 @@ static int walk(const char *path, unsigned *ret_n_made, char **ret_complaint, in
 		if (!len)
 			break;
 		if (len > NAME_MAX) {
-			*ret_complaint = answer_message("%.*s… has a component longer than %d bytes",
-				(int)(p - path), path, NAME_MAX);
+			*ret_complaint =
+				answer_message("%.*s… has a component longer than %d bytes",
+					(int)(p - path), path, NAME_MAX);
 			return -1;
 		}
 		memcpy(name, p, len);
@@ -61,7 +63,8 @@ static int walk(const char *path, unsigned *ret_n_made, char **ret_complaint, in
 
 		next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0 && errno == ENOENT && ret_n_made) {
-			/* Somebody else may make it at the same time; then it is not ours to remove. */
+			/* Somebody else may make it at the same time; then it is not ours to
+			 * remove. */
 			if (mkdirat(fd, name, 0700) == 0)
 				++*ret_n_made;
 			else if (errno != EEXIST) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Directories that the settings name, as they are on disk: absolute, and no symbolic link on the way.
- * Compiled into both halves: --check looks, the start of the shell looks and opens.
+ * Directories that the settings name, as they are on disk: absolute, and no symbolic link on the
+ * way. Compiled into both halves: --check looks, the start of the shell looks and opens.
  */
 
 #include <stdbool.h>
@@ -12,9 +12,10 @@
 #include "daemon/config.h"
 
 /*
- * Opens the directory `path` (absolute, normalized) with O_PATH, one component after the other, none of
- * them a link. With `ret_n_made`, missing components are made (mode 0700) and counted, also on failure.
- * Returns the descriptor; -1 with *ret_complaint (owned by the caller, NULL when memory is short).
+ * Opens the directory `path` (absolute, normalized) with O_PATH, one component after the other,
+ * none of them a link. With `ret_n_made`, missing components are made (mode 0700) and counted, also
+ * on failure. Returns the descriptor; -1 with *ret_complaint (owned by the caller, NULL when memory
+ * is short).
  */
 int paths_open(const char *path, unsigned *ret_n_made, char **ret_complaint);
 

@@ -2,10 +2,11 @@
 /*
  * Requirements
  *
- * PEP 508 in C: an environment is reused only when its requirements are those of this start, so equal
- * ones need one spelling, before any Python runs and without a package of the user's choosing. The
- * spelling is the one of the reference implementation (`packaging`): the name and versions as they
- * were given, extras and specifiers sorted, blanks and quotes regular, markers brought to their names.
+ * PEP 508 in C: an environment is reused only when its requirements are those of this start, so
+ * equal ones need one spelling, before any Python runs and without a package of the user's
+ * choosing. The spelling is the one of the reference implementation (`packaging`): the name and
+ * versions as they were given, extras and specifiers sorted, blanks and quotes regular, markers
+ * brought to their names.
  */
 
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static const char *skip_blanks(const char *at) {
 
 /* The name at `at`: letters, digits and ".-_" in the middle; length 0 when there is none. */
 static struct piece take_name(const char *at) {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 	struct piece name = { .at = at };
 
 	if (!*at || !strchr(letters, *at))

@@ -2,9 +2,10 @@
 /*
  * Settings That Are More Than a Number
  *
- * Names, paths, lists and JSON objects of the settings' table, each brought into the one form that the
- * rest of the daemon reads. What is checked here is what the text alone tells; whether a directory
- * exists or is a symbolic link is a matter of the moment and checked when it is used (paths.c).
+ * Names, paths, lists and JSON objects of the settings' table, each brought into the one form that
+ * the rest of the daemon reads. What is checked here is what the text alone tells; whether a
+ * directory exists or is a symbolic link is a matter of the moment and checked when it is used
+ * (paths.c).
  *
  * Complaints here show names and positions, never values: requirements may hold a password in a URL
  * and variables are secrets altogether.
@@ -216,7 +217,8 @@ void setting_workspace(struct config_run *run, const struct config_row *row, con
 		return;
 	}
 
-	/* The project's own path may lead through links, the workspace's must not: two comparisons. */
+	/* The project's own path may lead through links, the workspace's must not: two
+	 * comparisons. */
 	if (run->project_root && run->project_root[0] == '/') {
 		root = normalize(run->project_root, strlen(run->project_root));
 		real = realpath(run->project_root, NULL);
@@ -231,10 +233,12 @@ void setting_workspace(struct config_run *run, const struct config_row *row, con
 void setting_environment_name(struct config_run *run, const struct config_row *row,
 	const char *value) {
 	size_t len = strlen(value);
-	bool is_valid = len <= MAX_ENVIRONMENT_NAME && (is_ascii_letter(value[0]) || is_digit(value[0]));
+	bool is_valid =
+		len <= MAX_ENVIRONMENT_NAME && (is_ascii_letter(value[0]) || is_digit(value[0]));
 
 	for (size_t i = 0; is_valid && i < len; i++)
-		is_valid = is_ascii_letter(value[i]) || is_digit(value[i]) || strchr("._-", value[i]);
+		is_valid =
+			is_ascii_letter(value[i]) || is_digit(value[i]) || strchr("._-", value[i]);
 	if (is_valid)
 		store_string(run, row, strdup(value));
 	else
@@ -269,10 +273,10 @@ void setting_library_paths(struct config_run *run, const struct config_row *row,
 		if (len == 0 || value[0] != '/' || has_dotdot(value, len) ||
 			(value[len] == ':' && !value[len + 1])) {
 			config_fault(run, row, "directory %u of the list is %s", position,
-				len == 0			       ? "empty"
-					: value[0] != '/'	       ? "not absolute"
+				len == 0			 ? "empty"
+					: value[0] != '/'	 ? "not absolute"
 					: has_dotdot(value, len) ? "a path with \"..\""
-								       : "followed by an empty one");
+								 : "followed by an empty one");
 			setting_free_list(list.items);
 			return;
 		}
@@ -334,8 +338,8 @@ void setting_modules(struct config_run *run, const struct config_row *row, const
 }
 
 /*
- * The JSON text of a setting, of the type that is asked for; NULL with a fault. The parser's own words
- * are not passed on: they quote the text.
+ * The JSON text of a setting, of the type that is asked for; NULL with a fault. The parser's own
+ * words are not passed on: they quote the text.
  */
 static json_t *parse_json(struct config_run *run, const struct config_row *row, const char *value,
 	json_type type) {
@@ -398,7 +402,8 @@ void setting_requirements(struct config_run *run, const struct config_row *row, 
 			return;
 		}
 		if (count_chars(item) > MAX_REQUIREMENT_CHARS) {
-			config_fault(run, row, "item %zu has %zu characters", i + 1, count_chars(item));
+			config_fault(run, row, "item %zu has %zu characters", i + 1,
+				count_chars(item));
 			return;
 		}
 		total += count_chars(item);
@@ -466,11 +471,11 @@ static int compare_words(const void *a, const void *b) {
 }
 
 static bool is_reserved(const char *name) {
-	static const char *const words[] = { "False", "In", "None", "Out", "True", "and", "as", "assert",
-		"async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
-		"exit", "finally", "for", "from", "get_ipython", "global", "if", "import", "in", "is",
-		"lambda", "nonlocal", "not", "open", "or", "pass", "quit", "raise", "return", "try",
-		"while", "with", "yield" };
+	static const char *const words[] = { "False", "In", "None", "Out", "True", "and", "as",
+		"assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
+		"else", "except", "exit", "finally", "for", "from", "get_ipython", "global", "if",
+		"import", "in", "is", "lambda", "nonlocal", "not", "open", "or", "pass", "quit",
+		"raise", "return", "try", "while", "with", "yield" };
 
 	return bsearch(name, words, ARRAY_LEN(words), sizeof(*words), compare_words) != NULL;
 }

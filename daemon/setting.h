@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A row of the settings' table, and the kinds of values that are more than a number. Between config.c
- * (the table) and setting.c (the kinds) only.
+ * A row of the settings' table, and the kinds of values that are more than a number. Between
+ * config.c (the table) and setting.c (the kinds) only.
  */
 
 #include <stdbool.h>
@@ -43,7 +43,8 @@ static inline void *config_field(struct config_run *run, const struct config_row
 	return (char *)run->settings + row->offset;
 }
 
-/* Reports a fault of the row's variable: "VARIABLE must be RULE: detail". `format` NULL: no detail. */
+/* Reports a fault of the row's variable: "VARIABLE must be RULE: detail". `format` NULL: no
+ * detail. */
 void config_fault(struct config_run *run, const struct config_row *row, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -2,9 +2,10 @@
 /*
  * Version Specifiers
  *
- * A specifier is written as it was given, blanks aside: "v1.0" stays, since that is how the reference
- * implementation writes it. Whether two specifiers are the same is decided by what they mean: each is
- * also brought into its normal form (PEP 440, "Normalization"), which serves the comparison alone.
+ * A specifier is written as it was given, blanks aside: "v1.0" stays, since that is how the
+ * reference implementation writes it. Whether two specifiers are the same is decided by what they
+ * mean: each is also brought into its normal form (PEP 440, "Normalization"), which serves the
+ * comparison alone.
  */
 
 #include <stdlib.h>
@@ -60,8 +61,9 @@ static bool scan_number(struct scan *s, struct buf *normal) {
 }
 
 /*
- * Moves over "[-_.]?WORD[-_.]?[0-9]*" for the first word of `words` that fits and appends its normal
- * form and the number. Words and normal forms alternate; NULL ends them. False leaves the cursor.
+ * Moves over "[-_.]?WORD[-_.]?[0-9]*" for the first word of `words` that fits and appends its
+ * normal form and the number. Words and normal forms alternate; NULL ends them. False leaves the
+ * cursor.
  */
 static bool scan_label(struct scan *s, const char *const *words, struct buf *normal) {
 	const char *at = s->at;
@@ -91,7 +93,8 @@ static bool scan_local(struct scan *s, struct buf *normal) {
 		const char *start = ++s->at;
 		bool is_number = true;
 
-		while (s->at < s->end && (is_digit(*s->at) || (lower(*s->at) >= 'a' && lower(*s->at) <= 'z')))
+		while (s->at < s->end &&
+			(is_digit(*s->at) || (lower(*s->at) >= 'a' && lower(*s->at) <= 'z')))
 			is_number &= is_digit(*s->at++);
 		if (s->at == start)
 			return false;
@@ -132,11 +135,12 @@ static bool scan_release(struct scan *s, bool trims, unsigned min_parts, struct 
 
 /* A version as the operator `op` takes it. The normal form is appended. */
 static bool scan_version(struct scan *s, const char *op, struct buf *normal) {
-	static const char *const pre[] = { "alpha", "a", "beta", "b", "preview", "rc", "pre", "rc", "a",
-		"a", "b", "b", "c", "rc", "rc", "rc", NULL };
+	static const char *const pre[] = { "alpha", "a", "beta", "b", "preview", "rc", "pre", "rc",
+		"a", "a", "b", "b", "c", "rc", "rc", "rc", NULL };
 	static const char *const post[] = { "post", ".post", "rev", ".post", "r", ".post", NULL };
 	static const char *const dev[] = { "dev", ".dev", NULL };
-	bool is_equality = !strcmp(op, "==") || !strcmp(op, "!="), is_compatible = !strcmp(op, "~=");
+	bool is_equality = !strcmp(op, "==") || !strcmp(op, "!="),
+	     is_compatible = !strcmp(op, "~=");
 	const char *start = s->at, *p;
 
 	if (s->at < s->end && lower(*s->at) == 'v')
@@ -183,7 +187,8 @@ static bool specifier_parse(const char *text, size_t len, struct specifier *ret)
 	struct scan s = { .end = text + len };
 
 	for (size_t i = 0; i < ARRAY_LEN(operators) && !op; i++)
-		if (len >= strlen(operators[i]) && !memcmp(text, operators[i], strlen(operators[i])))
+		if (len >= strlen(operators[i]) &&
+			!memcmp(text, operators[i], strlen(operators[i])))
 			op = operators[i];
 	if (!op)
 		return false;
@@ -233,7 +238,8 @@ static bool parse_list(const char *text, size_t len, struct specifier *items, si
 		/* One comma may stand at the end, after a specifier. */
 		if (start == end && i == len && *ret_n)
 			break;
-		if (*ret_n == MAX_SPECIFIERS || !specifier_parse(text + start, end - start, &items[*ret_n]))
+		if (*ret_n == MAX_SPECIFIERS ||
+			!specifier_parse(text + start, end - start, &items[*ret_n]))
 			return false;
 		++*ret_n;
 		i += i < len;

@@ -9,8 +9,8 @@
 #include "common/buf.h"
 
 /*
- * Appends the specifiers of the list `text`, `len` bytes without the parentheses around them: sorted,
- * without blanks, the first one kept of those that mean the same. An empty list appends nothing. False
- * when the list breaks the grammar.
+ * Appends the specifiers of the list `text`, `len` bytes without the parentheses around them:
+ * sorted, without blanks, the first one kept of those that mean the same. An empty list appends
+ * nothing. False when the list breaks the grammar.
  */
 bool specifier_write_list(struct buf *b, const char *text, size_t len);

@@ -2,10 +2,10 @@
 /*
  * The Startup Environment
  *
- * The order is the contract's: everything is validated, then the uv environment is made or verified,
- * then Python starts, gets its paths and variables, imports what is preloaded, and binds the aliases
- * when there is a shell. The first step that fails ends the start; worker.c passes its message through
- * environment_redact() before anybody else sees it.
+ * The order is the contract's: everything is validated, then the uv environment is made or
+ * verified, then Python starts, gets its paths and variables, imports what is preloaded, and binds
+ * the aliases when there is a shell. The first step that fails ends the start; worker.c passes its
+ * message through environment_redact() before anybody else sees it.
  */
 
 #include <jansson.h>
@@ -54,11 +54,13 @@ char *environment_redact(char *text) {
 	if (!redacted)
 		return NULL;
 	add_printable(&b, redacted);
-	return b.has_failed ? NULL : pyerr_bound(b.data, b.len, half.settings->max_text_chars, NULL);
+	return b.has_failed ? NULL
+			    : pyerr_bound(b.data, b.len, half.settings->max_text_chars, NULL);
 }
 
 /* The common end of a failed step. The message is taken. */
-static int fail(enum shell_phase phase, char *message, enum shell_phase *ret_phase, char **ret_message) {
+static int fail(enum shell_phase phase, char *message, enum shell_phase *ret_phase,
+	char **ret_message) {
 	*ret_phase = phase;
 	*ret_message = message;
 	return -1;
@@ -79,7 +81,8 @@ static char *library_complaint(void) {
 	return NULL;
 }
 
-int environment_provision(char **ret_site_packages, enum shell_phase *ret_phase, char **ret_message) {
+int environment_provision(char **ret_site_packages, enum shell_phase *ret_phase,
+	char **ret_message) {
 	const struct provision p = {
 		.settings = half.settings,
 		.interpreter = half.interpreter,
@@ -129,8 +132,8 @@ static int list_extend_new(PyObject *into, PyObject *from) {
 }
 
 /*
- * Makes sys.path begin with its first `n_kept` entries and then `entries`; what is listed again later
- * goes. 0 or -1 with an exception.
+ * Makes sys.path begin with its first `n_kept` entries and then `entries`; what is listed again
+ * later goes. 0 or -1 with an exception.
  */
 static int put_on_path(Py_ssize_t n_kept, PyObject *entries) {
 	borrowed PyObject *path = PySys_GetObject("path");
@@ -217,11 +220,12 @@ int environment_apply(const char *site_packages, enum shell_phase *ret_phase, ch
 
 	if (site_packages && add_environment(site_packages) < 0)
 		return fail(SHELL_REUSE_VALIDATION,
-			take_exception("the environment's packages cannot be put on sys.path"), ret_phase,
-			ret_message);
+			take_exception("the environment's packages cannot be put on sys.path"),
+			ret_phase, ret_message);
 	if (set_variables() < 0)
 		return fail(SHELL_CONFIGURATION,
-			take_exception("IPYTHON_MCP_ENVIRONMENT_VARIABLES cannot be set"), ret_phase, ret_message);
+			take_exception("IPYTHON_MCP_ENVIRONMENT_VARIABLES cannot be set"),
+			ret_phase, ret_message);
 	if (!half.settings->library_paths[0])
 		return 0;
 	on_phase(NULL, SHELL_LIBRARY_PATHS);
@@ -242,7 +246,8 @@ int environment_preload(enum shell_phase *ret_phase, char **ret_message) {
 		if (module)
 			continue;
 		what = answer_message("IPYTHON_MCP_PRELOAD_MODULES: %s cannot be imported", *name);
-		return fail(SHELL_PRELOAD, take_exception(what ? what : "preload"), ret_phase, ret_message);
+		return fail(SHELL_PRELOAD, take_exception(what ? what : "preload"), ret_phase,
+			ret_message);
 	}
 	return 0;
 }
@@ -262,9 +267,11 @@ int environment_bind(enum shell_phase *ret_phase, char **ret_message) {
 		auto_free char *what = NULL;
 
 		if (module &&
-			PyDict_SetItemString(ipshell_namespace(), json_string_value(alias), module) == 0)
+			PyDict_SetItemString(ipshell_namespace(), json_string_value(alias),
+				module) == 0)
 			continue;
-		what = answer_message("IPYTHON_MCP_MODULE_ALIASES: %s cannot be bound", module_name);
+		what = answer_message("IPYTHON_MCP_MODULE_ALIASES: %s cannot be bound",
+			module_name);
 		complaint = take_exception(what ? what : "binding");
 		break;
 	}

@@ -2,9 +2,9 @@
 /*
  * Environment Metadata
  *
- * An environment is reused only when it is what this start would make. The file is written last, so a
- * directory without it is not one of ours or was never whole. The fingerprint covers the array as it
- * stands in the file: it tells a file that was edited, and stays true for an older spelling.
+ * An environment is reused only when it is what this start would make. The file is written last, so
+ * a directory without it is not one of ours or was never whole. The fingerprint covers the array as
+ * it stands in the file: it tells a file that was edited, and stays true for an older spelling.
  */
 
 #include <jansson.h>
@@ -83,7 +83,8 @@ static json_t *written_requirements(const char *requirements) {
 	if (!configured || !written)
 		return NULL;
 	json_array_foreach(configured, i, item) {
-		auto_free char *text = redact_urls(json_string_value(item), json_string_length(item));
+		auto_free char *text =
+			redact_urls(json_string_value(item), json_string_length(item));
 
 		if (!text || json_array_append_new(written, json_string(text)) < 0)
 			return NULL;
@@ -99,8 +100,8 @@ static json_t *expected(unsigned minor, const char *requirements) {
 	if (!written || fingerprint(written, hex) < 0)
 		return NULL;
 	snprintf(python, sizeof(python), "3.%u", minor);
-	return json_pack("{sisssOsssb}", "format", FORMAT, "python", python, "requirements", written,
-		"requirements_fingerprint", hex, "system_site_packages", 0);
+	return json_pack("{sisssOsssb}", "format", FORMAT, "python", python, "requirements",
+		written, "requirements_fingerprint", hex, "system_site_packages", 0);
 }
 
 char *metadata_write(unsigned minor, const char *requirements) {
@@ -154,7 +155,8 @@ bool metadata_matches(const char *text, size_t len, unsigned minor, const char *
 		*ret_complaint = "it was made for another version of Python";
 	else if (!normalize(found))
 		*ret_complaint = "its metadata was changed: the fingerprint does not fit";
-	else if (!json_equal(json_object_get(found, "requirements"), json_object_get(wanted, "requirements")))
+	else if (!json_equal(json_object_get(found, "requirements"),
+			 json_object_get(wanted, "requirements")))
 		*ret_complaint = "it has other requirements";
 	else if (!json_equal(found, wanted))
 		*ret_complaint = "its metadata differs";

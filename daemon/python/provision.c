@@ -2,14 +2,14 @@
 /*
  * The uv Environment
  *
- * An environment is made beside its place, under a name that begins with a dot (no environment's does),
- * and renamed into it when it is whole: what has the name is complete, whatever happens to this process.
- * Two daemons that make the same one both rename; the kernel lets one win, and the loser verifies the
- * winner's as if it had always been there.
+ * An environment is made beside its place, under a name that begins with a dot (no environment's
+ * does), and renamed into it when it is whole: what has the name is complete, whatever happens to
+ * this process. Two daemons that make the same one both rename; the kernel lets one win, and the
+ * loser verifies the winner's as if it had always been there.
  *
- * While it is made, its directory is locked, by uv as well, which goes on when we are killed. A directory
- * of that form without a lock was left by a daemon that is gone with its uv, and is swept away by the next
- * one that makes an environment of the same name.
+ * While it is made, its directory is locked, by uv as well, which goes on when we are killed. A
+ * directory of that form without a lock was left by a daemon that is gone with its uv, and is swept
+ * away by the next one that makes an environment of the same name.
  */
 
 #include <dirent.h>
@@ -82,7 +82,8 @@ static char *path_of(const struct place *place, const char *name) {
 
 static enum outcome fail_errno(struct place *place, const char *what, const char *name, int err) {
 	return fail(place,
-		answer_message("%s/%s cannot be %s: %s", workspace_path(place), name, what, strerror(err)));
+		answer_message("%s/%s cannot be %s: %s", workspace_path(place), name, what,
+			strerror(err)));
 }
 
 /* Opens "lib/python3.X/site-packages" of an environment, none of it a link. -1 with errno. */
@@ -103,7 +104,8 @@ static int open_site_packages(int environment, unsigned minor) {
 
 /* Reads the metadata file of an environment; NULL with errno when there is none. */
 static char *read_metadata(int environment, size_t *ret_len) {
-	auto_close int fd = openat(environment, METADATA_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	auto_close int fd =
+		openat(environment, METADATA_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	auto_buf struct buf b = BUF_NULL;
 	struct stat st;
 
@@ -135,32 +137,39 @@ static enum outcome reuse(struct place *place) {
 	size_t len;
 
 	enter(place, SHELL_REUSE_VALIDATION);
-	environment = openat(place->workspace, place->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	environment = openat(place->workspace, place->name,
+		O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (environment < 0)
-		return fail(place, answer_message("%s is no directory; remove it or choose another "
-						  "IPYTHON_MCP_ACTIVE_ENVIRONMENT", path ? path : ""));
+		return fail(place,
+			answer_message("%s is no directory; remove it or choose another "
+				       "IPYTHON_MCP_ACTIVE_ENVIRONMENT",
+				path ? path : ""));
 	text = read_metadata(environment, &len);
 	if (!text)
-		return fail(place, answer_message("%s is not one of our environments: %s is missing or cannot "
-						  "be read; remove it or choose another "
-						  "IPYTHON_MCP_ACTIVE_ENVIRONMENT",
-					   path ? path : "", METADATA_FILE));
+		return fail(place,
+			answer_message("%s is not one of our environments: %s is missing or cannot "
+				       "be read; remove it or choose another "
+				       "IPYTHON_MCP_ACTIVE_ENVIRONMENT",
+				path ? path : "", METADATA_FILE));
 	if (!metadata_matches(text, len, place->minor, s->environment_requirements, &complaint))
-		return fail(place, complaint ? answer_message("%s cannot be reused: %s; remove it or choose "
-							      "another IPYTHON_MCP_ACTIVE_ENVIRONMENT",
-						       path ? path : "", complaint)
-					     : NULL);
+		return fail(place,
+			complaint ? answer_message("%s cannot be reused: %s; remove it or choose "
+						   "another IPYTHON_MCP_ACTIVE_ENVIRONMENT",
+					    path ? path : "", complaint)
+				  : NULL);
 	packages = open_site_packages(environment, place->minor);
 	if (packages < 0)
-		return fail(place, answer_message("%s cannot be reused: its lib/python3.%u/site-packages is "
-						  "missing or reached through a link; remove it",
-					   path ? path : "", place->minor));
+		return fail(place,
+			answer_message("%s cannot be reused: its lib/python3.%u/site-packages is "
+				       "missing or reached through a link; remove it",
+				path ? path : "", place->minor));
 	return DONE;
 }
 
 /* Takes the lock of a temporary directory if nobody holds it. Its descriptor, or -1. */
 static int lock_directory(int workspace, const char *name) {
-	auto_close int fd = openat(workspace, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int fd =
+		openat(workspace, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat ours, named;
 
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
@@ -177,7 +186,8 @@ static bool is_temporary(const struct place *place, const char *file) {
 	size_t len = strlen(place->name);
 
 	return file[0] == '.' && !strncmp(file + 1, place->name, len) && file[len + 1] == '.' &&
-		strlen(file + len + 2) == SUFFIX && strspn(file + len + 2, "0123456789abcdef") == SUFFIX;
+		strlen(file + len + 2) == SUFFIX &&
+		strspn(file + len + 2, "0123456789abcdef") == SUFFIX;
 }
 
 /* Removes what killed daemons left. Failures are of no concern. */
@@ -208,9 +218,11 @@ static enum outcome make_temporary(struct place *place) {
 		unsigned random;
 
 		if (getentropy(&random, sizeof(random)) < 0)
-			return fail(place, answer_message("no random numbers: %s", strerror(errno)));
+			return fail(place,
+				answer_message("no random numbers: %s", strerror(errno)));
 		free(place->temporary);
-		place->temporary = answer_message(".%s.%0*x", place->name, SUFFIX, random & 0xffffff);
+		place->temporary =
+			answer_message(".%s.%0*x", place->name, SUFFIX, random & 0xffffff);
 		if (!place->temporary)
 			return fail(place, NULL);
 		if (mkdirat(place->workspace, place->temporary, 0700) < 0) {
@@ -242,7 +254,8 @@ static enum outcome run_step(struct place *place, const char *what, const char *
 		.directory = workspace_path(place),
 		.keep_fd = place->lock,
 		.timeout_s = s->environment_setup_timeout_s,
-		/* A code point has at most four bytes; cut off below: what may be part of a secret. */
+		/* A code point has at most four bytes; cut off below: what may be part of a
+		 * secret. */
 		.max_output = s->max_text_chars * 4 + redact_longest(s),
 	};
 	auto_buf struct buf output = BUF_NULL;
@@ -260,19 +273,23 @@ static enum outcome run_step(struct place *place, const char *what, const char *
 		return fail(place, NULL);
 	switch (result) {
 	case UV_TIMED_OUT:
-		return fail(place, answer_message("%s did not end within %g seconds "
-						  "(IPYTHON_MCP_ENVIRONMENT_SETUP_TIMEOUT_SECONDS)\n%s",
-					   what, step.timeout_s, words));
+		return fail(place,
+			answer_message("%s did not end within %g seconds "
+				       "(IPYTHON_MCP_ENVIRONMENT_SETUP_TIMEOUT_SECONDS)\n%s",
+				what, step.timeout_s, words));
 	case UV_CANCELLED:
 		return fail(place, answer_message("%s was ended because the daemon stops", what));
 	case UV_NOT_STARTED:
-		return fail(place, answer_message("%s could not be started: %s", what, strerror(status)));
+		return fail(place,
+			answer_message("%s could not be started: %s", what, strerror(status)));
 	default:
 		if (WIFSIGNALED(status))
 			return fail(place,
-				answer_message("%s was ended by signal %d\n%s", what, WTERMSIG(status), words));
+				answer_message("%s was ended by signal %d\n%s", what,
+					WTERMSIG(status), words));
 		return fail(place,
-			answer_message("%s failed with status %d\n%s", what, WEXITSTATUS(status), words));
+			answer_message("%s failed with status %d\n%s", what, WEXITSTATUS(status),
+				words));
 	}
 }
 
@@ -302,8 +319,10 @@ static enum outcome write_metadata(struct place *place) {
 	if (!text)
 		return fail(place, NULL);
 	len = strlen(text);
-	fd = openat(place->lock, METADATA_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	/* On disk before the rename: a file that a crash emptied would make the environment useless. */
+	fd = openat(place->lock, METADATA_FILE,
+		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	/* On disk before the rename: a file that a crash emptied would make the environment
+	 * useless. */
 	if (fd < 0 || write(fd, text, len) != (ssize_t)len || fsync(fd) < 0)
 		return fail_errno(place, "written", METADATA_FILE, errno);
 	return DONE;
@@ -320,12 +339,15 @@ static enum outcome rename_into_place(struct place *place) {
 	}
 	err = errno;
 	if (err == EINVAL || err == ENOSYS) {
-		/* A file system without that: a plain rename replaces nothing but an empty directory. */
-		if (renameat(place->workspace, place->temporary, place->workspace, place->name) == 0) {
+		/* A file system without that: a plain rename replaces nothing but an empty
+		 * directory. */
+		err = renameat(place->workspace, place->temporary, place->workspace, place->name)
+			? errno
+			: 0;
+		if (!err) {
 			free(take(place->temporary));
 			return DONE;
 		}
-		err = errno;
 	}
 	if (err == EEXIST || err == ENOTEMPTY || err == ENOTDIR)
 		return TAKEN;
@@ -341,10 +363,12 @@ static enum outcome create(struct place *place) {
 	enter(place, SHELL_PROVISIONING);
 	uv = uv_find();
 	if (!uv)
-		return fail(place, answer_message("uv, which creates %s/%s, is not on PATH; install it "
-						  "(pip install uv) or unset IPYTHON_MCP_ENVIRONMENT_WORKSPACE "
-						  "and IPYTHON_MCP_ACTIVE_ENVIRONMENT",
-					   workspace_path(place), place->name));
+		return fail(place,
+			answer_message(
+				"uv, which creates %s/%s, is not on PATH; install it "
+				"(pip install uv) or unset IPYTHON_MCP_ENVIRONMENT_WORKSPACE "
+				"and IPYTHON_MCP_ACTIVE_ENVIRONMENT",
+				workspace_path(place), place->name));
 	sweep(place);
 	outcome = make_temporary(place);
 	if (outcome != DONE)
@@ -356,14 +380,15 @@ static enum outcome create(struct place *place) {
 
 	/* Relocatable: the scripts that packages install must work under the final name. */
 	outcome = run_step(place, "uv venv",
-		(const char *const[]){ uv, "venv", "--no-project", "--python", p->interpreter->executable,
-			"--relocatable", "--no-progress", "--color", "never", path, NULL },
+		(const char *const[]){ uv, "venv", "--no-project", "--python",
+			p->interpreter->executable, "--relocatable", "--no-progress", "--color",
+			"never", path, NULL },
 		NULL);
 	if (outcome == DONE && n) {
 		enter(place, SHELL_DEPENDENCY_INSTALL);
 		outcome = run_step(place, "uv pip install",
-			(const char *const[]){ uv, "pip", "install", "--python", path, "--no-progress",
-				"--color", "never", "--requirements", "-", NULL },
+			(const char *const[]){ uv, "pip", "install", "--python", path,
+				"--no-progress", "--color", "never", "--requirements", "-", NULL },
 			lines);
 	}
 	if (outcome == DONE)
@@ -379,9 +404,10 @@ static enum outcome look(struct place *place, bool *ret_exists) {
 	if (!*ret_exists && errno != ENOENT)
 		return fail_errno(place, "examined", place->name, errno);
 	if (*ret_exists && S_ISLNK(st.st_mode))
-		return fail(place, answer_message("%s/%s is a symbolic link, which no environment may be; "
-						  "remove it or choose another IPYTHON_MCP_ACTIVE_ENVIRONMENT",
-					   workspace_path(place), place->name));
+		return fail(place,
+			answer_message("%s/%s is a symbolic link, which no environment may be; "
+				       "remove it or choose another IPYTHON_MCP_ACTIVE_ENVIRONMENT",
+				workspace_path(place), place->name));
 	return DONE;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The uv environment: verified when it exists, made when it does not. Before Python is initialised. */
+/* The uv environment: verified when it exists, made when it does not. Before Python is
+ * initialised. */
 
 #include <stdbool.h>
 
@@ -18,8 +19,8 @@ struct provision {
 
 /*
  * *ret_site_packages (owned by the caller) is the environment's directory of packages. False with
- * *ret_phase and *ret_message (owned by the caller, neither redacted nor bounded; NULL when memory is
- * short); then nothing is left of what was begun.
+ * *ret_phase and *ret_message (owned by the caller, neither redacted nor bounded; NULL when memory
+ * is short); then nothing is left of what was begun.
  */
 bool provision_run(const struct provision *p, char **ret_site_packages, enum shell_phase *ret_phase,
 	char **ret_message);

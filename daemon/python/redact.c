@@ -3,9 +3,9 @@
  * Redaction
  *
  * Two kinds of secrets. What stands in the settings is known and is looked for as it is: values of
- * variables, and user and password of the requirements' URLs (decoded, too, and also where a fault in
- * the URL makes a program see its parts otherwise). What a program adds by itself, such as the URL of
- * an index with credentials, has the form of a URL.
+ * variables, and user and password of the requirements' URLs (decoded, too, and also where a fault
+ * in the URL makes a program see its parts otherwise). What a program adds by itself, such as the
+ * URL of an index with credentials, has the form of a URL.
  *
  * The longest secret is replaced first, so that one that begins another leaves no remainder.
  */
@@ -75,7 +75,8 @@ static void secrets_add_encoded(struct secrets *s, const char *text, size_t len)
 
 /*
  * Adds the credentials in a requirement's URL. They end at the last '@' before the path. Where what
- * follows the first ':' is no port, a '/' may belong to a password, which then ends at the last '@'.
+ * follows the first ':' is no port, a '/' may belong to a password, which then ends at the last
+ * '@'.
  */
 static void secrets_add_requirement(struct secrets *s, const char *requirement) {
 	const char *start = strstr(requirement, "://"), *at, *colon;
@@ -122,15 +123,16 @@ static void secrets_collect(const struct settings *settings, struct secrets *s) 
 }
 
 static bool is_scheme(char c) {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
-		c == '-' || c == '.';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		c == '+' || c == '-' || c == '.';
 }
 
 /* Length of "user:password@" at the beginning of `text`; 0 when there is none. */
 static size_t credentials_len(const char *text, size_t len) {
 	size_t found = 0;
 
-	for (size_t i = 0; i < len && (unsigned char)text[i] > ' ' && !strchr("/?#\"'<>`", text[i]); i++)
+	for (size_t i = 0; i < len && (unsigned char)text[i] > ' ' && !strchr("/?#\"'<>`", text[i]);
+		i++)
 		if (text[i] == '@')
 			found = i + 1;
 	return found;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Keeps secrets out of what is shown or written: configured variables' values, credentials in URLs. */
+/* Keeps secrets out of what is shown or written: configured variables' values, credentials in
+ * URLs. */
 
 #include <stddef.h>
 
@@ -10,8 +11,8 @@
 #define REDACT_MARK "***"
 
 /*
- * `text` with each "scheme://user:password@" replaced by "***". Owned by the caller, NULL when memory
- * is short.
+ * `text` with each "scheme://user:password@" replaced by "***". Owned by the caller, NULL when
+ * memory is short.
  */
 char *redact_urls(const char *text, size_t len);
 

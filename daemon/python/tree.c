@@ -51,7 +51,8 @@ static bool remove_at(int directory, const char *name, unsigned depth) {
 	if ((st.st_mode & S_IRWXU) != S_IRWXU)
 		(void)fchmodat(directory, name, S_IRWXU, 0);
 	fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd >= 0 && remove_entries(fd, depth + 1) && unlinkat(directory, name, AT_REMOVEDIR) == 0;
+	return fd >= 0 && remove_entries(fd, depth + 1) &&
+		unlinkat(directory, name, AT_REMOVEDIR) == 0;
 }
 
 bool tree_remove(int directory, const char *name) {

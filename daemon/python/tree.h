@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /*
- * Removes `name` in `directory` with all below it, never following a link; directories that nobody may
- * write to are made writable. False when something is left.
+ * Removes `name` in `directory` with all below it, never following a link; directories that nobody
+ * may write to are made writable. False when something is left.
  */
 bool tree_remove(int directory, const char *name);

@@ -4,11 +4,11 @@
  *
  * The child gets a process group, so that builds that it starts end with it, default signals (the
  * Python thread's are not all so), and an environment without our own settings, whose values may be
- * secret and would reach every build script. Requirements go in through standard input: arguments can
- * be read by every user of the machine.
+ * secret and would reach every build script. Requirements go in through standard input: arguments
+ * can be read by every user of the machine.
  *
- * Waiting is a poll with a short tick rather than a wait for the exit: a grandchild that keeps the pipe
- * open must not hold us, and the tick is where a limit or the end of the daemon is noticed.
+ * Waiting is a poll with a short tick rather than a wait for the exit: a grandchild that keeps the
+ * pipe open must not hold us, and the tick is where a limit or the end of the daemon is noticed.
  */
 
 #include <errno.h>
@@ -53,7 +53,8 @@ char *uv_find(void) {
 			buf_add(&b, p, len);
 			buf_add_str(&b, "/uv");
 			file = buf_take(&b, NULL);
-			if (file && stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0)
+			if (file && stat(file, &st) == 0 && S_ISREG(st.st_mode) &&
+				access(file, X_OK) == 0)
 				return take(file);
 		}
 		p += len + (p[len] == ':');
@@ -113,7 +114,8 @@ static int start(const struct uv_step *step, int input, int output, pid_t *ret_p
 		err = posix_spawn_file_actions_adddup2(&actions, output, 1);
 	if (!err)
 		err = posix_spawn_file_actions_adddup2(&actions, output, 2);
-	/* Onto itself: the one way to pass a close-on-exec descriptor without a window for other children. */
+	/* Onto itself: the one way to pass a close-on-exec descriptor without a window for other
+	 * children. */
 	if (!err && step->keep_fd >= 0)
 		err = posix_spawn_file_actions_adddup2(&actions, step->keep_fd, step->keep_fd);
 	if (!err)
@@ -126,8 +128,8 @@ static int start(const struct uv_step *step, int input, int output, pid_t *ret_p
 	if (!err)
 		err = posix_spawnattr_setsigdefault(&attributes, &all);
 	if (!err)
-		err = posix_spawn(ret_pid, step->argv[0], &actions, &attributes, (char **)step->argv,
-			environment);
+		err = posix_spawn(ret_pid, step->argv[0], &actions, &attributes,
+			(char **)step->argv, environment);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	return err;
@@ -162,7 +164,8 @@ static bool read_some(int fd, const struct uv_step *step, struct buf *output, bo
 static bool has_ended(pid_t pid) {
 	siginfo_t info = { 0 };
 
-	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == pid;
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+		info.si_pid == pid;
 }
 
 static void sleep_tick(void) {
@@ -184,7 +187,8 @@ static int end_group(pid_t pid) {
 	return status;
 }
 
-enum uv_result uv_run(const struct uv_step *step, struct buf *output, bool *ret_cut, int *ret_status) {
+enum uv_result uv_run(const struct uv_step *step, struct buf *output, bool *ret_cut,
+	int *ret_status) {
 	int input_pipe[2] = { -1, -1 }, output_pipe[2] = { -1, -1 };
 	auto_close int child_input = -1, our_input = -1, child_output = -1, our_output = -1;
 	enum uv_result result = UV_DONE;
@@ -213,7 +217,8 @@ enum uv_result uv_run(const struct uv_step *step, struct buf *output, bool *ret_
 	child_output = output_pipe[1];
 	fcntl(our_output, F_SETFL, O_NONBLOCK);
 
-	*ret_status = atomic_load(&is_cancelled) ? ECANCELED : start(step, child_input, child_output, &pid);
+	*ret_status = atomic_load(&is_cancelled) ? ECANCELED
+						 : start(step, child_input, child_output, &pid);
 	if (*ret_status)
 		return *ret_status == ECANCELED ? UV_CANCELLED : UV_NOT_STARTED;
 	close(take_fd(&child_output));

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Steps of uv: a child of its own process group, with a limit, whose words are kept for the diagnostic.
- * On the Python thread, before Python is initialised; uv_cancel() on any thread.
+ * Steps of uv: a child of its own process group, with a limit, whose words are kept for the
+ * diagnostic. On the Python thread, before Python is initialised; uv_cancel() on any thread.
  */
 
 #include <stdbool.h>
@@ -32,7 +32,8 @@ struct uv_step {
 char *uv_find(void);
 
 /* Runs one step and appends what it writes to `output`. *ret_cut: there was more. */
-enum uv_result uv_run(const struct uv_step *step, struct buf *output, bool *ret_cut, int *ret_status);
+enum uv_result uv_run(const struct uv_step *step, struct buf *output, bool *ret_cut,
+	int *ret_status);
 
 /* Ends the step that runs within a moment, and lets no other one start. */
 void uv_cancel(void);

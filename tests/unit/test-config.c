@@ -63,18 +63,20 @@ static const struct integer_row {
 } integers[] = {
 	{ "MAX_TEXT_CHARS", offsetof(struct settings, max_text_chars), 8192, 1, INT32_MAX },
 	{ "MAX_REPR_CHARS", offsetof(struct settings, max_repr_chars), 1024, 1, INT32_MAX },
-	{ "MAX_TRACEBACK_CHARS", offsetof(struct settings, max_traceback_chars), 4096, 1, INT32_MAX },
+	{ "MAX_TRACEBACK_CHARS", offsetof(struct settings, max_traceback_chars), 4096, 1,
+		INT32_MAX },
 	{ "MAX_RESULTS", offsetof(struct settings, max_results), 100, 1, INT32_MAX },
 	{ "MAX_DISPLAY_ITEMS", offsetof(struct settings, max_display_items), 20, 1, INT32_MAX },
 	{ "MAX_JSON_DEPTH", offsetof(struct settings, max_json_depth), 6, 1, 512 },
 	{ "MAX_TOOL_NAME_CHARS", offsetof(struct settings, max_tool_name_chars), 64, 1, 128 },
-	{ "MAX_TOOL_DESCRIPTION_CHARS", offsetof(struct settings, max_tool_description_chars), 1024, 1,
-		INT32_MAX },
+	{ "MAX_TOOL_DESCRIPTION_CHARS", offsetof(struct settings, max_tool_description_chars), 1024,
+		1, INT32_MAX },
 	{ "MAX_DYNAMIC_TOOLS", offsetof(struct settings, max_dynamic_tools), 100, 1, INT32_MAX },
 	{ "MAX_OUTPUT_FILE_BYTES", offsetof(struct settings, max_output_file_bytes), 67108864, 0,
 		INT32_MAX },
 	{ "MAX_IMAGE_BYTES", offsetof(struct settings, max_image_bytes), 1048576, 1, INT32_MAX },
-	{ "MAX_MESSAGE_BYTES", offsetof(struct settings, max_message_bytes), 67108864, 1, INT32_MAX },
+	{ "MAX_MESSAGE_BYTES", offsetof(struct settings, max_message_bytes), 67108864, 1,
+		INT32_MAX },
 	{ "MAX_REPLY_BYTES", offsetof(struct settings, max_reply_bytes), 8388608, 1, INT32_MAX },
 	{ "MAX_PENDING_CALLS", offsetof(struct settings, max_pending_calls), 64, 1, INT32_MAX },
 	{ "MAX_SESSIONS", offsetof(struct settings, max_sessions), 1024, 1, INT32_MAX },
@@ -86,10 +88,11 @@ static const struct seconds_row {
 	double fallback;
 	bool takes_zero;
 } seconds[] = {
-	{ "ENVIRONMENT_SETUP_TIMEOUT_SECONDS", offsetof(struct settings, environment_setup_timeout_s),
-		300, false },
+	{ "ENVIRONMENT_SETUP_TIMEOUT_SECONDS",
+		offsetof(struct settings, environment_setup_timeout_s), 300, false },
 	{ "EXECUTION_TIMEOUT_SECONDS", offsetof(struct settings, execution_timeout_s), 0, true },
-	{ "MAX_EXECUTION_TIMEOUT_SECONDS", offsetof(struct settings, max_execution_timeout_s), 0, true },
+	{ "MAX_EXECUTION_TIMEOUT_SECONDS", offsetof(struct settings, max_execution_timeout_s), 0,
+		true },
 	{ "MAX_WAIT_SECONDS", offsetof(struct settings, max_wait_s), 30, true },
 };
 
@@ -132,10 +135,11 @@ static void test_config_defaults(void) {
 }
 
 static void test_config_integers(void) {
-	static const char *const wrong[] = { "", " 1", "1 ", "+1", "-1", "1.0", "0x10", "1e3", "abc",
-		"99999999999999999999999999", "18446744073709551617" };
+	static const char *const wrong[] = { "", " 1", "1 ", "+1", "-1", "1.0", "0x10", "1e3",
+		"abc", "99999999999999999999999999", "18446744073709551617" };
 
-	for (const struct integer_row *row = integers; row < integers + ARRAY_LEN(integers); row++) {
+	for (const struct integer_row *row = integers; row < integers + ARRAY_LEN(integers);
+		row++) {
 		const size_t right[] = { row->min, row->min + 1, row->max };
 		char text[32];
 
@@ -165,8 +169,8 @@ static void test_config_integers(void) {
 }
 
 static void test_config_seconds(void) {
-	static const char *const wrong[] = { "", "-1", "nan", "inf", "1e999", "0x1p3", " 1", "1s", ".", "1e",
-		"+1", "1,5" };
+	static const char *const wrong[] = { "", "-1", "nan", "inf", "1e999", "0x1p3", " 1", "1s",
+		".", "1e", "+1", "1,5" };
 
 	for (const struct seconds_row *row = seconds; row < seconds + ARRAY_LEN(seconds); row++) {
 		auto_loaded struct loaded half = load_one(row->name, "0.5");
@@ -193,8 +197,8 @@ static void test_config_words(void) {
 	static const struct {
 		const char *name, *value;
 	} wrong[] = { { "PROFILE", "Full" }, { "PROFILE", "" }, { "RAW_OUTPUT", "yes" },
-		{ "RAW_OUTPUT", "1" }, { "HISTORY", "ON" }, { "PYTHON", "bin/python" }, { "PYTHON", "" },
-		{ "IPYTHON_PROFILE", "a/b" }, { "IPYTHON_PROFILE", "" } };
+		{ "RAW_OUTPUT", "1" }, { "HISTORY", "ON" }, { "PYTHON", "bin/python" },
+		{ "PYTHON", "" }, { "IPYTHON_PROFILE", "a/b" }, { "IPYTHON_PROFILE", "" } };
 
 	CHECK(l.n == 0 && l.settings.profile == PROFILE_TEXT);
 	CHECK(l.settings.raw_output && l.settings.history);
@@ -259,7 +263,8 @@ static void test_config_workspace(void) {
 	static const char name[] = "IPYTHON_MCP_ACTIVE_ENVIRONMENT=a";
 	auto_loaded struct loaded home =
 		LOAD(name, "HOME=/h", "IPYTHON_MCP_ENVIRONMENT_WORKSPACE=~/w");
-	auto_loaded struct loaded alone = LOAD(name, "HOME=/h", "IPYTHON_MCP_ENVIRONMENT_WORKSPACE=~");
+	auto_loaded struct loaded alone =
+		LOAD(name, "HOME=/h", "IPYTHON_MCP_ENVIRONMENT_WORKSPACE=~");
 	auto_loaded struct loaded nobody =
 		LOAD(name, "IPYTHON_MCP_ENVIRONMENT_WORKSPACE=~no-such-user/w");
 	auto_loaded struct loaded relative = LOAD(name, "IPYTHON_MCP_ENVIRONMENT_WORKSPACE=w");
@@ -277,7 +282,8 @@ static void test_config_workspace_outside_project(void) {
 	auto_free char *real = NULL, *link = NULL, *inside = NULL;
 
 	CHECK(mkdtemp(directory));
-	if (asprintf(&real, "%s/real", directory) < 0 || asprintf(&link, "%s/link", directory) < 0 ||
+	if (asprintf(&real, "%s/real", directory) < 0 ||
+		asprintf(&link, "%s/link", directory) < 0 ||
 		asprintf(&inside, "IPYTHON_MCP_ENVIRONMENT_WORKSPACE=%s/real/envs", directory) < 0)
 		abort();
 	CHECK(mkdir(real, 0700) == 0 && symlink("real", link) == 0);
@@ -300,7 +306,8 @@ static void test_config_workspace_outside_project(void) {
 static void test_config_requirements(void) {
 	static const char environment[] = "IPYTHON_MCP_ACTIVE_ENVIRONMENT=a";
 	static const char workspace[] = "IPYTHON_MCP_ENVIRONMENT_WORKSPACE=/w";
-	static const char *const wrong[] = { "{}", "[1]", "[\"\"]", "[\"a b\"]", "[", "[\"a\\u0000\"]", "x" };
+	static const char *const wrong[] = { "{}", "[1]", "[\"\"]", "[\"a b\"]", "[",
+		"[\"a\\u0000\"]", "x" };
 	auto_loaded struct loaded l = LOAD(environment, workspace,
 		"IPYTHON_MCP_ENVIRONMENT_REQUIREMENTS="
 		"[\"b (<2,>=1)\", \"a@ https://h/a.whl\", \"b>=1,<2\", \"a @ https://h/a.whl\"]");
@@ -344,7 +351,8 @@ static void test_config_requirements(void) {
 }
 
 static void test_config_variables(void) {
-	auto_loaded struct loaded l = load_one("ENVIRONMENT_VARIABLES", "{\"B_1\": \"x\", \"_a\": \"\"}");
+	auto_loaded struct loaded l =
+		load_one("ENVIRONMENT_VARIABLES", "{\"B_1\": \"x\", \"_a\": \"\"}");
 	static const char *const wrong[] = { "[]", "{\"A\": 1}", "{\"1A\": \"SECRET\"}",
 		"{\"\": \"SECRET\"}", "{\"A-B\": \"SECRET\"}", "{\"A\": \"SECRET\\u0000\"}",
 		"{\"A\": \"SECRET\" \"B\"}", "{\"A\": \"SECRET\", \"A\": \"SECRET\"}", "SECRET" };
@@ -392,7 +400,8 @@ static void test_config_modules_and_aliases(void) {
 	static const char modules[] = "IPYTHON_MCP_PRELOAD_MODULES=json, os.path,_x1,json";
 	auto_loaded struct loaded l =
 		LOAD(modules, "IPYTHON_MCP_MODULE_ALIASES={\"os.path\": \"p\", \"json\": \"j\"}");
-	static const char *const wrong_modules[] = { "", ",", "a,", "a..b", ".a", "a.", "1a", "a b", "a-b" };
+	static const char *const wrong_modules[] = { "", ",", "a,", "a..b", ".a", "a.", "1a", "a b",
+		"a-b" };
 	static const char *const wrong_aliases[] = { "[]", "{\"sys\": \"s\"}", "{\"json\": 1}",
 		"{\"json\": \"_j\"}", "{\"json\": \"In\"}", "{\"json\": \"class\"}",
 		"{\"json\": \"a.b\"}", "{\"json\": \"\"}", "{\"json\": \"j\", \"os.path\": \"j\"}",

@@ -24,7 +24,8 @@ static void test_sha256(void) {
 }
 
 static void test_metadata_content(void) {
-	auto_free char *text = metadata_write(13, "[\"a>=1\",\"b @ https://u:p@h/\\u00e9\\ud83d\\ude00\"]");
+	auto_free char *text =
+		metadata_write(13, "[\"a>=1\",\"b @ https://u:p@h/\\u00e9\\ud83d\\ude00\"]");
 	json_t *object = text ? json_loads(text, 0, NULL) : NULL;
 
 	CHECK(object && json_object_size(object) == 5);
@@ -45,7 +46,8 @@ static bool matches(const char *text, const char *requirements, const char **ret
 }
 
 static void test_metadata_matches_itself(void) {
-	static const char *const requirements[] = { "[]", "[\"a\",\"b>=1\"]", "[\"a @ https://u:p@h/a.whl\"]" };
+	static const char *const requirements[] = { "[]", "[\"a\",\"b>=1\"]",
+		"[\"a @ https://u:p@h/a.whl\"]" };
 
 	for (size_t i = 0; i < ARRAY_LEN(requirements); i++) {
 		auto_free char *text = metadata_write(12, requirements[i]);
@@ -63,8 +65,8 @@ static void test_metadata_takes_another_spelling(void) {
 
 	sha256_hex(array, strlen(array), hex);
 	snprintf(text, sizeof(text),
-		"{\"format\":1,\"python\":\"3.12\",\"requirements\":%s,\"requirements_fingerprint\":\"%s\","
-		"\"system_site_packages\":false}",
+		"{\"format\":1,\"python\":\"3.12\",\"requirements\":%s,"
+		"\"requirements_fingerprint\":\"%s\",\"system_site_packages\":false}",
 		array, hex);
 	CHECK(matches(text, "[\"x @ https://h/x.whl\"]", &complaint));
 	CHECK(!matches(text, "[\"x @ https://h/y.whl\"]", &complaint));

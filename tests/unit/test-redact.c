@@ -44,19 +44,22 @@ static void test_redact_urls(void) {
 }
 
 static void test_redact_variables(void) {
-	CHECK_REDACTED("{\"A\":\"abc\",\"B\":\"abcd\",\"C\":\"\"}", "[]", "abcabcdxab", "******xab");
-	CHECK_REDACTED("{\"A\":\"postgres://u:p@h/db\"}", "[]", "at postgres://u:p@h/db.", "at ***.");
+	CHECK_REDACTED("{\"A\":\"abc\",\"B\":\"abcd\",\"C\":\"\"}", "[]", "abcabcdxab",
+		"******xab");
+	CHECK_REDACTED("{\"A\":\"postgres://u:p@h/db\"}", "[]", "at postgres://u:p@h/db.",
+		"at ***.");
 	CHECK_REDACTED("{\"A\":\"\\u00e4\\n\"}", "[]", "x\xc3\xa4\ny", "x***y");
 	CHECK_REDACTED("{}", "[]", "\xff\xfe stays", "\xff\xfe stays");
 }
 
 static void test_redact_requirements(void) {
 	/* Where a fault makes a program see the URL otherwise, its parts must not show either. */
-	CHECK_REDACTED("{}", "[\"x @ https://user:s3c/r3t@h/x.whl\"]", "bad port in https://user:s3c/r3t@h/x.whl",
-		"bad port in ***h/x.whl");
+	CHECK_REDACTED("{}", "[\"x @ https://user:s3c/r3t@h/x.whl\"]",
+		"bad port in https://user:s3c/r3t@h/x.whl", "bad port in ***h/x.whl");
 	CHECK_REDACTED("{}", "[\"x @ https://user:s3cr3t@h/x.whl\"]", "password s3cr3t refused",
 		"password *** refused");
-	CHECK_REDACTED("{}", "[\"x @ https://user:a%40b@h/x.whl\"]", "a%40b and a@b", "*** and ***");
+	CHECK_REDACTED("{}", "[\"x @ https://user:a%40b@h/x.whl\"]", "a%40b and a@b",
+		"*** and ***");
 	CHECK_REDACTED("{}", "[\"six\", \"x @ https://h/x@1\"]", "six at h/x@1", "six at h/x@1");
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requirements in their one spelling. With --filter it is no test but the tool of one: a requirement
- * a line in, its spelling or "!" out (test-requirement-reference.py compares with `packaging`).
+ * Requirements in their one spelling. With --filter it is no test but the tool of one: a
+ * requirement a line in, its spelling or "!" out (test-requirement-reference.py compares with
+ * `packaging`).
  */
 
 #include "common/cleanup.h"
@@ -24,23 +25,28 @@ static const char *const valid[][2] = {
 	{ "foo>0!1,>1", "foo>0!1" },
 	{ "foo===any+thing~", "foo===any+thing~" },
 	{ "x@ https://h/x.whl", "x @ https://h/x.whl" },
-	{ "x @ https://u:p@h/x.whl ; os_name=='nt'", "x @ https://u:p@h/x.whl ; os_name == \"nt\"" },
+	{ "x @ https://u:p@h/x.whl ; os_name=='nt'",
+		"x @ https://u:p@h/x.whl ; os_name == \"nt\"" },
 	{ "x@https://h/x;y", "x @ https://h/x;y" },
 	{ "x;python_version<'3.9'", "x; python_version < \"3.9\"" },
-	{ "x;os.name=='a' and (sys.platform=='b')", "x; os_name == \"a\" and sys_platform == \"b\"" },
+	{ "x;os.name=='a' and (sys.platform=='b')",
+		"x; os_name == \"a\" and sys_platform == \"b\"" },
 	{ "x;(os.name=='a' or (os.name=='b'and os.name=='c'))",
 		"x; os_name == \"a\" or (os_name == \"b\" and os_name == \"c\")" },
-	{ "x;python_implementation not  in 'a\"b'", "x; platform_python_implementation not in 'a\"b'" },
+	{ "x;python_implementation not  in 'a\"b'",
+		"x; platform_python_implementation not in 'a\"b'" },
 	{ "x;extra=='Foo_.Bar'", "x; extra == \"foo-bar\"" },
 	{ "x;'A_B' in extras", "x; \"a-b\" in extras" },
 };
 
-static const char *const invalid[] = { "", " ", "-foo", "foo bar", "foo-", "foo.", "foo[", "foo[a", "foo[a b]",
-	"foo[a,]", "foo[.]", "foo=1", "foo>", "foo>=1.*", "foo~=1", "foo==1..2", "foo>=1+local", "foo,", "foo>=1,,<2",
-	"foo>=1 <2", "foo===a b", "foo(>=1", "foo>=1)", "foo==1.*.1", "foo==1.0a1.*", "x@", "x@ ", "x @ a b", "x;", "x; os_name",
-	"x; os_name ==", "x; os_nam == 'a'", "x; os_name == 'a", "x; os_name = 'a'", "x; os_name == 'a' and",
-	"x; (os_name == 'a'", "x; os_name == 'a')", "x; os_name not 'a'", "x; os_name notin 'a'",
-	"x; os_name == 'a\\n'", "x; os_name == 'a'or", "foo\n>=1;", "x@https://h ,y" };
+static const char *const invalid[] = { "", " ", "-foo", "foo bar", "foo-", "foo.", "foo[", "foo[a",
+	"foo[a b]", "foo[a,]", "foo[.]", "foo=1", "foo>", "foo>=1.*", "foo~=1", "foo==1..2",
+	"foo>=1+local", "foo,", "foo>=1,,<2", "foo>=1 <2", "foo===a b", "foo(>=1", "foo>=1)",
+	"foo==1.*.1", "foo==1.0a1.*", "x@", "x@ ", "x @ a b", "x;", "x; os_name",
+	"x; os_name ==", "x; os_nam == 'a'", "x; os_name == 'a", "x; os_name = 'a'",
+	"x; os_name == 'a' and", "x; (os_name == 'a'", "x; os_name == 'a')", "x; os_name not 'a'",
+	"x; os_name notin 'a'", "x; os_name == 'a\\n'", "x; os_name == 'a'or", "foo\n>=1;",
+	"x@https://h ,y" };
 
 static void test_requirement_is_spelled_one_way(void) {
 	for (size_t i = 0; i < ARRAY_LEN(valid); i++) {
