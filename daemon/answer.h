@@ -55,6 +55,9 @@ struct answer {
 	 */
 	struct buf text;
 
+	/* Static text that joins the session's notices; NULL: none. */
+	const char *notice;
+
 	/* What `result` becomes when the whole line would exceed MAX_REPLY_BYTES; empty: nothing. */
 	struct buf result_fallback;
 };

@@ -137,5 +137,8 @@ char *callwords_startup_failed(const struct daemon *d);
 /* A progress message. */
 void callwords_progress(struct callq *q, const struct call *c, double now, struct buf *b);
 
-/* What the session should know beside its answer; marks it as told. NULL: nothing. */
-char *callwords_notice(struct callq *q, struct session *s);
+/*
+ * What the session should know beside its answer, and `more` (NULL: none), which the answer itself
+ * has to say; marks it as told. NULL: nothing.
+ */
+char *callwords_notice(struct callq *q, struct session *s, const char *more);

@@ -171,7 +171,7 @@ static bool keeps_output(const struct call *c) {
 static void write_answer(struct callq *q, struct call *c, struct answer *a, struct output_text *out,
 	struct output_text *err, struct buf *members) {
 	struct session *s = session_find(q->daemon, c->session);
-	auto_free char *notice = s ? callwords_notice(q, s) : NULL;
+	auto_free char *notice = s ? callwords_notice(q, s, a ? a->notice : NULL) : NULL;
 	struct render r = {
 		.settings = &q->daemon->settings,
 		.tool = c->tool.stable,

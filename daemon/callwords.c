@@ -120,7 +120,7 @@ static void begin_notice(struct buf *b) {
 		buf_add_char(b, '\n');
 }
 
-char *callwords_notice(struct callq *q, struct session *s) {
+char *callwords_notice(struct callq *q, struct session *s, const char *more) {
 	uint64_t others = q->n_cells - s->cells_seen - s->own_cells;
 	struct buf b = BUF_NULL;
 
@@ -145,6 +145,10 @@ char *callwords_notice(struct callq *q, struct session *s) {
 		begin_notice(&b);
 		buf_addf(&b, "Other sessions ran %llu cell%s since this session's last call.",
 			(unsigned long long)others, others == 1 ? "" : "s");
+	}
+	if (more) {
+		begin_notice(&b);
+		buf_add_str(&b, more);
 	}
 	s->has_notice_pending_resume = s->has_notice_pending_version = false;
 	return b.len ? finish(&b) : NULL;

@@ -2,8 +2,9 @@
 /*
  * Integers of Any Size
  *
- * str() and int() refuse long decimals by a limit that belongs to the user. Here a number is halved by
- * powers of ten until the pieces fit a machine word, and put together in the same way. Python thread.
+ * str() and int() refuse long decimals by a limit that belongs to the user. Here a number is halved
+ * by powers of ten until the pieces fit a machine word, and put together in the same way. Python
+ * thread.
  */
 
 #include <stdlib.h>
@@ -15,7 +16,10 @@ enum {
 	CHUNK = 18,        /* decimal digits that always fit a long long */
 	MAX_POWERS = 14,   /* 10^(CHUNK * 2^13) has more digits than we ever write */
 	EASY_DIGITS = 600, /* below the least limit that Python allows, 640 */
-	/* floor(log2(10^BIGINT_MAX_DIGITS)): numbers of that many bits surely fit, of two more never. */
+	/*
+	 * floor(log2(10^BIGINT_MAX_DIGITS)): numbers of that many bits surely fit, of two more
+	 * never.
+	 */
 	MAX_BITS = 332192,
 };
 
@@ -27,8 +31,8 @@ long long bigint_bits(PyObject *integer) {
 }
 
 /*
- * Writes n, 0 <= n < powers[k]^2, or n < 10^CHUNK when k is -1. A leading piece drops its zeros, any
- * other is filled up to its width.
+ * Writes n, 0 <= n < powers[k]^2, or n < 10^CHUNK when k is -1. A leading piece drops its zeros,
+ * any other is filled up to its width.
  */
 static int write_piece(PyObject *n, PyObject **powers, int k, bool is_leading, struct buf *b) {
 	auto_py *parts = NULL;

@@ -10,8 +10,8 @@
 enum { BIGINT_MAX_DIGITS = 100000 };
 
 /*
- * Appends the decimal digits of an int (subclasses included, their methods are not called). Returns 0;
- * 1 when they are too many, and nothing is written; -1 with an exception.
+ * Appends the decimal digits of an int (subclasses included, their methods are not called). Returns
+ * 0; 1 when they are too many, and nothing is written; -1 with an exception.
  */
 int bigint_write(PyObject *integer, struct buf *b);
 

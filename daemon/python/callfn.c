@@ -2,10 +2,11 @@
 /*
  * Calling a Function
  *
- * Resolve, check that it can be called, bind, call, turn the value into JSON. Binding comes first so that a
- * wrong argument is told from a TypeError that the function itself raises. inspect does it for whatever has
- * a signature, in tens of microseconds; a plain function's code object tells in one whether the
- * arguments fit, and only when they do not is inspect asked, for its words. Python thread.
+ * Resolve, check that it can be called, bind, call, turn the value into JSON. Binding comes first
+ * so that a wrong argument is told from a TypeError that the function itself raises. inspect does
+ * it for whatever has a signature, in tens of microseconds; a plain function's code object tells in
+ * one whether the arguments fit, and only when they do not is inspect asked, for its words. Python
+ * thread.
  */
 
 #include <string.h>
@@ -51,8 +52,8 @@ static long get_long(PyObject *object, const char *name) {
 }
 
 /*
- * True when a plain function takes exactly these keywords; false when it does not, or when that cannot
- * be told here. `n_bound` parameters are taken already (self of a method).
+ * True when a plain function takes exactly these keywords; false when it does not, or when that
+ * cannot be told here. `n_bound` parameters are taken already (self of a method).
  */
 static bool fits_function(PyObject *function, PyObject *keywords, Py_ssize_t n_bound) {
 	enum { TAKES_ANY_KEYWORD = 0x08 }; /* CO_VARKEYWORDS */
@@ -109,8 +110,8 @@ static bool fits_plainly(PyObject *callable, PyObject *keywords) {
 }
 
 /*
- * Binds through inspect. 0 and new references to the call's arguments, or -1 with the exception that
- * says why not.
+ * Binds through inspect. 0 and new references to the call's arguments, or -1 with the exception
+ * that says why not.
  */
 static int bind(PyObject *callable, PyObject *keywords, PyObject **ret_args,
 	PyObject **ret_keywords) {
@@ -145,7 +146,9 @@ static void take_binding_error(struct tool_run *run, struct answer_error *ret_er
 	ret_error->traceback_truncated = ret_error->location_truncated = false;
 }
 
-/* The value of a coroutine, run on the shell's loop to its end; other values as they are. Steals. */
+/*
+ * The value of a coroutine, run on the shell's loop to its end; other values as they are. Steals.
+ */
 static PyObject *finish(PyObject *value) {
 	auto_py *coroutine = value;
 	auto_py *runner = NULL;
@@ -228,8 +231,8 @@ static int succeed(struct tool_run *run, PyObject *name, PyObject *value) {
 		break;
 	case CONVERT_TOO_LARGE:
 		toolbox_refuse(&error, "reply_too_large",
-			"The value's JSON text exceeds %zu bytes; return a part or a summary of it, or "
-			"raise IPYTHON_MCP_MAX_REPLY_BYTES.",
+			"The value's JSON text exceeds %zu bytes; return a part or a summary of "
+			"it, or raise IPYTHON_MCP_MAX_REPLY_BYTES.",
 			half.settings->max_reply_bytes);
 		break;
 	case CONVERT_INTERRUPTED:

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Calling a function of the namespace with keyword arguments, for call_function and registered tools. */
+/*
+ * Calling a function of the namespace with keyword arguments, for call_function and registered
+ * tools.
+ */
 
 #include "daemon/python/toolbox.h"
 
@@ -9,9 +12,9 @@
 int callfn_init(void);
 
 /*
- * Binds `keywords` (a dict) against the live signature of `callable`, calls it, runs a coroutine that it
- * returns to its end, and writes call_function's whole answer, `name` first. 0, or -1 with an exception
- * that is not user code's.
+ * Binds `keywords` (a dict) against the live signature of `callable`, calls it, runs a coroutine
+ * that it returns to its end, and writes call_function's whole answer, `name` first. 0, or -1 with
+ * an exception that is not user code's.
  */
 int callfn_call(struct tool_run *run, PyObject *name, PyObject *callable, PyObject *keywords);
 

@@ -3,9 +3,9 @@
  * Conversion
  *
  * Python values to JSON text and back. Objects are looked at by their real type first, so that the
- * common ones (numbers, strings, plain containers) run no user code at all; only what is left over is
- * asked whether it is a mapping, a dataclass, a model or a scalar of numpy's. Whatever user code raises
- * on the way makes the value not JSON, except an interrupt of the running call.
+ * common ones (numbers, strings, plain containers) run no user code at all; only what is left over
+ * is asked whether it is a mapping, a dataclass, a model or a scalar of numpy's. Whatever user code
+ * raises on the way makes the value not JSON, except an interrupt of the running call.
  *
  * The work is bounded by what it writes: depth, items and strings by the settings, the whole by
  * MAX_REPLY_BYTES. Python thread.
@@ -359,7 +359,8 @@ static bool derives_from(PyTypeObject *type, const char *module_name, const char
 
 /* Names of a pydantic model's fields. NULL without an exception when the type is none. */
 static PyObject *model_names(PyTypeObject *type) {
-	static const char *const attributes[] = { "__pydantic_fields__", "model_fields", "__fields__" };
+	static const char *const attributes[] = { "__pydantic_fields__", "model_fields",
+		"__fields__" };
 
 	if (!derives_from(type, "pydantic", "BaseModel") &&
 		!derives_from(type, "pydantic.v1", "BaseModel"))
@@ -534,7 +535,9 @@ char *convert_repr(PyObject *value, size_t limit, bool *ret_cut) {
 		auto_py *raised = pyerr_fetch();
 		auto_py *name = raised ? PyType_GetName(Py_TYPE(raised)) : NULL;
 
-		/* Fetched first for its name, then judged: an interrupt is not the object's doing. */
+		/*
+		 * Fetched first for its name, then judged: an interrupt is not the object's doing.
+		 */
 		if (raised)
 			PyErr_SetObject((PyObject *)Py_TYPE(raised), raised);
 		if (pyerr_clear_unless_interrupt() < 0)

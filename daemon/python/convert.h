@@ -24,9 +24,9 @@ struct convert_flags {
 int convert_init(void);
 
 /*
- * Appends the JSON text of `value` by the contract's table (call_function, "Value -> JSON"). Exceptions
- * of user code met on the way count as CONVERT_NOT_JSON and are cleared. Anything but CONVERT_OK leaves
- * `b` as it was. Flags may be NULL; they are only ever set, never cleared.
+ * Appends the JSON text of `value` by the contract's table (call_function, "Value -> JSON").
+ * Exceptions of user code met on the way count as CONVERT_NOT_JSON and are cleared. Anything but
+ * CONVERT_OK leaves `b` as it was. Flags may be NULL; they are only ever set, never cleared.
  */
 enum convert_result convert_to_json(PyObject *value, struct buf *b, struct convert_flags *flags);
 
@@ -43,9 +43,9 @@ PyObject *convert_from_json(const char *text, size_t len);
 PyObject *convert_repr_str(PyObject *value);
 
 /*
- * The same as bounded UTF-8, with "repr failed: TYPE" as the fallback when it raises anything. Owned,
- * NULL only when memory is short or the call is interrupted (an exception is set either way).
- * *ret_cut may be NULL.
+ * The same as bounded UTF-8, with "repr failed: TYPE" as the fallback when it raises anything.
+ * Owned, NULL only when memory is short or the call is interrupted (an exception is set either
+ * way). *ret_cut may be NULL.
  */
 char *convert_repr(PyObject *value, size_t limit, bool *ret_cut);
 

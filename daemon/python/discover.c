@@ -2,13 +2,12 @@
 /*
  * Looking Around
  *
- * list, search and inspect. What an object says of itself comes from user code: a documentation that
- * exits, a representation that hangs, a signature that is none. So each part is asked for by itself, a part
- * that raises is null (or, in inspect, the answer's error), and only an interrupt of the call ends the
- * whole. Kinds are told by real types and run no code. Python thread.
+ * list, search and inspect. What an object says of itself comes from user code: a documentation
+ * that exits, a representation that hangs, a signature that is none. So each part is asked for by
+ * itself, a part that raises is null (or, in inspect, the answer's error), and only an interrupt of
+ * the call ends the whole. Kinds are told by real types and run no code. Python thread.
  */
 
-#include <limits.h>
 #include <string.h>
 
 #include "daemon/python/convert.h"
@@ -35,7 +34,8 @@ int discover_init(void) {
 	kept.function = (PyTypeObject *)py_import_attr("types", "FunctionType");
 	kept.method = (PyTypeObject *)py_import_attr("types", "MethodType");
 	kept.builtin = (PyTypeObject *)py_import_attr("types", "BuiltinFunctionType");
-	return kept.signature && kept.getdoc && kept.function && kept.method && kept.builtin ? 0 : -1;
+	return kept.signature && kept.getdoc && kept.function && kept.method && kept.builtin ? 0
+											     : -1;
 }
 
 static const char *kind_of(PyObject *object) {
@@ -87,8 +87,8 @@ static PyObject *look_at_any_module(PyObject *object) {
 }
 
 /*
- * What a look_at function returned (taken) as a member of an item; null when there was nothing or user
- * code raised. 0; -1 with an exception: the call's interrupt, or no memory.
+ * What a look_at function returned (taken) as a member of an item; null when there was nothing or
+ * user code raised. 0; -1 with an exception: the call's interrupt, or no memory.
  */
 static int add_look(struct buf *b, const char *name, PyObject *look, size_t limit, bool *ret_cut) {
 	auto_py *text = look;
@@ -96,7 +96,10 @@ static int add_look(struct buf *b, const char *name, PyObject *look, size_t limi
 	*ret_cut = false;
 	if (!text && PyErr_Occurred() && pyerr_clear_unless_interrupt() < 0)
 		return -1;
-	/* User code may have turned the interrupt into something else; the next look would hang again. */
+	/*
+	 * User code may have turned the interrupt into something else; the next look would hang
+	 * again.
+	 */
 	if (interrupt_is_set(NULL)) {
 		PyErr_SetNone(PyExc_KeyboardInterrupt);
 		return -1;
@@ -262,16 +265,17 @@ static int choose_match(PyObject *name, PyObject *object, void *ctx) {
 
 /* The limit that the caller named, clamped. */
 static size_t search_limit(PyObject *value) {
-	long long most = half.settings->max_results > LLONG_MAX ? LLONG_MAX
-								: (long long)half.settings->max_results;
+	size_t most = half.settings->max_results;
 	long long limit = 50;
 	int overflow = 0;
 
 	if (value)
 		limit = PyLong_AsLongLongAndOverflow(value, &overflow);
-	if (overflow > 0 || (!overflow && limit > most))
-		limit = most;
-	return (size_t)(overflow < 0 || limit < 1 ? 1 : limit);
+	if (overflow > 0)
+		return most;
+	if (overflow < 0 || limit < 1)
+		return 1;
+	return (unsigned long long)limit < most ? (size_t)limit : most;
 }
 
 int discover_search(struct tool_run *run) {
@@ -327,12 +331,15 @@ static int add_member(struct tool_run *run, const char *name, PyObject *text, si
 	bool *ret_cut) {
 	*ret_cut = false;
 	if (text)
-		return convert_add_str(answer_member(run->answer, name, false), text, limit, ret_cut);
+		return convert_add_str(answer_member(run->answer, name, false), text, limit,
+			ret_cut);
 	answer_add_literal(run->answer, name, "null", true);
 	return 0;
 }
 
-/* The answer of inspect; `object` NULL: nothing is known. `error` gets the first part's that fails. */
+/*
+ * The answer of inspect; `object` NULL: nothing is known. `error` gets the first part's that fails.
+ */
 static int write_inspection(struct tool_run *run, PyObject *name, PyObject *object,
 	struct answer_error *error) {
 	static const char *const cut_names[] = { "qualified_type", "signature", "module",

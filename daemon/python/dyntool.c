@@ -4,12 +4,12 @@
  *
  * A registration ties a tool's name to a name of the namespace and remembers the schema that was
  * published for it. It follows its name: whatever is bound there is called as long as its signature
- * gives that same schema. Once it does not, the registration is stale: off the list, and so it stays
- * until somebody registers it anew, even when the old signature returns.
+ * gives that same schema. Once it does not, the registration is stale: off the list, and so it
+ * stays until somebody registers it anew, even when the old signature returns.
  *
- * After every operation all registrations are checked against what they were made of (watch.c), which
- * costs a fraction of a microsecond each; inspect is asked only about those where something moved. The
- * registrations are an array sorted by tool name. Python thread.
+ * After every operation all registrations are checked against what they were made of (watch.c),
+ * which costs a fraction of a microsecond each; inspect is asked only about those where something
+ * moved. The registrations are an array sorted by tool name. Python thread.
  */
 
 #include <stdlib.h>
@@ -307,6 +307,8 @@ static int write_registration(struct tool_run *run, const struct registration *r
 	buf_addf(b, ",\"schema_fingerprint\":\"%s\",\"revision\":%llu}", r->fingerprint,
 		(unsigned long long)registry.revision);
 	answer_add_literal(run->answer, "error", "null", true);
+	run->answer->notice = "Clients that do not list tools again reach the function through "
+			      "call_function.";
 	return 0;
 }
 
@@ -330,19 +332,21 @@ static bool check_names(PyObject *name, const char *name_text, const char *tool_
 	}
 	if (names_is_protected(name_text)) {
 		toolbox_refuse(ret_error, "invalid_symbol_name",
-			"`%s` is a protected name; bind the function to another one first.", name_text);
+			"`%s` is a protected name; bind the function to another one first.",
+			name_text);
 		return false;
 	}
 	if (!is_tool_name(tool_name)) {
 		toolbox_refuse(ret_error, "invalid_tool_name",
-			"A tool's name is an ASCII letter, then ASCII letters, digits, _ and -, at most "
-			"%zu characters.",
+			"A tool's name is an ASCII letter, then ASCII letters, digits, _ and -, at "
+			"most %zu characters.",
 			half.settings->max_tool_name_chars);
 		return false;
 	}
 	if (toolbox_find(tool_name) != dyntool_run) {
 		toolbox_refuse(ret_error, "stable_tool_collision",
-			"`%s` is the name of a built-in tool; give another `tool_name`.", tool_name);
+			"`%s` is the name of a built-in tool; give another `tool_name`.",
+			tool_name);
 		return false;
 	}
 	return true;
@@ -382,13 +386,18 @@ static bool check_place(PyObject *name, const char *name_text, const char *tool_
 
 /* The given description, else the documentation, else a line that names the function. New str. */
 static PyObject *find_description(PyObject *given, PyObject *name, PyObject *object) {
+	auto_py *function = NULL;
 	auto_py *text = NULL;
 
 	if (given && given != Py_None) {
 		Py_INCREF(given);
 		return given;
 	}
-	text = PyObject_CallFunctionObjArgs(getdoc, object, NULL);
+	/* A partial's own is that of its class, and says nothing of what it does. */
+	if (schema_is_partial(object))
+		function = PyObject_GetAttrString(object, "func");
+	PyErr_Clear();
+	text = PyObject_CallFunctionObjArgs(getdoc, function ? function : object, NULL);
 	PyErr_Clear();
 	if (text && PyUnicode_Check(text) && PyUnicode_GetLength(text) > 0)
 		return take(text);
@@ -405,8 +414,8 @@ static PyObject *find_object(PyObject *name, struct answer_error *ret_error) {
 		return NULL;
 	}
 	if (!PyCallable_Check(object)) {
-		toolbox_refuse(ret_error, "not_callable", "The name is bound to something that cannot be "
-							  "called.");
+		toolbox_refuse(ret_error, "not_callable",
+			"The name is bound to something that cannot be called.");
 		return NULL;
 	}
 	return object;
@@ -437,7 +446,8 @@ static int enroll(PyObject *name, PyObject *tool_name, PyObject *description,
 			return -1;
 		if (!PyUnicode_GetLength(stripped)) {
 			toolbox_refuse(ret_error, "invalid_description",
-				"`description` is blank; leave it out for the function's documentation.");
+				"`description` is blank; leave it out to take the function's "
+				"documentation.");
 			return 1;
 		}
 	}
@@ -486,34 +496,6 @@ int dyntool_register(struct tool_run *run) {
 	return write_registration(run, r, &error);
 }
 
-/* True when the array holds strings within the limits; complains otherwise. */
-static bool check_tool_names(PyObject *names, struct answer_error *ret_error) {
-	Py_ssize_t len = PyList_Size(names);
-
-	if ((size_t)len > half.settings->max_results) {
-		toolbox_refuse(ret_error, "invalid_names",
-			"`names` holds %zd entries; at most %zu are taken at once.", len,
-			half.settings->max_results);
-		return false;
-	}
-	for (Py_ssize_t i = 0; i < len; i++) {
-		borrowed PyObject *name = PyList_GetItem(names, i);
-
-		if (!PyUnicode_Check(name) || !PyUnicode_GetLength(name)) {
-			toolbox_refuse(ret_error, "invalid_names",
-				"`names[%zd]` must be a non-empty string.", i);
-			return false;
-		}
-		if ((size_t)PyUnicode_GetLength(name) > half.settings->max_tool_name_chars) {
-			toolbox_refuse(ret_error, "invalid_names",
-				"`names[%zd]` is longer than %zu characters, as no tool's name is.", i,
-				half.settings->max_tool_name_chars);
-			return false;
-		}
-	}
-	return true;
-}
-
 /* Drops those that are there; sorts the names into the two lists. 0 or -1 with an exception. */
 static int drop_names(PyObject *names, PyObject *unregistered, PyObject *unknown) {
 	auto_py *seen = PySet_New(NULL);
@@ -534,7 +516,8 @@ static int drop_names(PyObject *names, PyObject *unregistered, PyObject *unknown
 			continue;
 		/* A NUL ends the text: no tool's name holds one. */
 		i = find_place(PyBytes_AsString(bytes), &is_there);
-		is_there = is_there && strlen(PyBytes_AsString(bytes)) == (size_t)PyBytes_Size(bytes);
+		is_there = is_there &&
+			strlen(PyBytes_AsString(bytes)) == (size_t)PyBytes_Size(bytes);
 		if (PyList_Append(is_there ? unregistered : unknown, name) < 0)
 			return -1;
 		if (is_there) {
@@ -548,26 +531,15 @@ static int drop_names(PyObject *names, PyObject *unregistered, PyObject *unknown
 	return 0;
 }
 
-/* A list of str as an answer member. 0 or -1 with an exception. */
-static int add_names(struct tool_run *run, const char *member, PyObject *names) {
-	struct buf *b = answer_member(run->answer, member, !PyList_Size(names));
-
-	buf_add_char(b, '[');
-	for (Py_ssize_t i = 0; i < PyList_Size(names); i++) {
-		if (i)
-			buf_add_char(b, ',');
-		if (convert_add_str(b, PyList_GetItem(names, i), half.settings->max_text_chars,
-			    NULL) < 0)
-			return -1;
-	}
-	buf_add_char(b, ']');
-	return 0;
-}
-
 int dyntool_unregister(struct tool_run *run) {
 	static const struct arg args[] = {
 		{ "names", ARG_ARRAY, true, "invalid_names" },
 		{ 0 },
+	};
+	const struct string_rule rule = {
+		.argument = "names",
+		.code = "invalid_names",
+		.max_chars = half.settings->max_tool_name_chars,
 	};
 	auto_answer_error struct answer_error error = { 0 };
 	borrowed PyObject *values[ARRAY_LEN(args)];
@@ -578,13 +550,13 @@ int dyntool_unregister(struct tool_run *run) {
 	r = unregistered && unknown ? toolbox_arguments(run, args, values, &error) : -1;
 	if (r < 0)
 		return -1;
-	if (!r && check_tool_names(values[0], &error) &&
+	if (!r && toolbox_check_strings(values[0], &rule, &error) &&
 		drop_names(values[0], unregistered, unknown) < 0)
 		return -1;
 
 	answer_add_bool(run->answer, "ok", !error.code, false);
-	if (add_names(run, "unregistered", unregistered) < 0 ||
-		add_names(run, "unknown", unknown) < 0)
+	if (toolbox_add_strings(run, "unregistered", unregistered) < 0 ||
+		toolbox_add_strings(run, "unknown", unknown) < 0)
 		return -1;
 	buf_addf(answer_member(run->answer, "revision", false), "%llu",
 		(unsigned long long)registry.revision);
@@ -603,8 +575,8 @@ static int answer_stale(struct tool_run *run, PyObject *tool_name, const struct 
 	if (!name)
 		return -1;
 	toolbox_refuse(&error, "stale_registration",
-		"The tool `%s` is stale: %s. Register `%s` again, or unregister the tool.", r->tool_name,
-		r->stale_reason ? r->stale_reason : "its signature has changed",
+		"The tool `%s` is stale: %s. Register `%s` again, or unregister the tool.",
+		r->tool_name, r->stale_reason ? r->stale_reason : "its signature has changed",
 		PyBytes_AsString(name));
 	return callfn_fail(run, tool_name, &error);
 }
@@ -620,8 +592,8 @@ int dyntool_run(struct tool_run *run) {
 	if (!tool_name)
 		return -1;
 	if (!r) {
-		toolbox_refuse(&error, "tool_not_found", "The tool `%.100s` is not registered any more.",
-			run->call->tool);
+		toolbox_refuse(&error, "tool_not_found",
+			"The tool `%.100s` is not registered any more.", run->call->tool);
 		return callfn_fail(run, tool_name, &error);
 	}
 	/* A thread of the user's may have moved the binding since the last check. */

@@ -28,7 +28,8 @@ static void add_place(struct buf *b, const struct fit_place *place) {
 		return;
 	}
 	PyErr_Clear();
-	text = key ? pyerr_bound(PyBytes_AsString(key), (size_t)PyBytes_Size(key), 100, NULL) : NULL;
+	if (key)
+		text = pyerr_bound(PyBytes_AsString(key), (size_t)PyBytes_Size(key), 100, NULL);
 	buf_addf(b, "%s%s", place->up ? "." : "", text ? text : "?");
 }
 
@@ -130,7 +131,9 @@ static PyObject *convert_literal(const struct shape *s, PyObject *value,
 	return misfit(s, value, place, "it is another value", ret_message);
 }
 
-/* True when a JSON array holds a value twice, which a set of Python may hide. -1 with an exception. */
+/*
+ * True when a JSON array holds a value twice, which a set of Python may hide. -1 with an exception.
+ */
 static int has_duplicates(PyObject *list) {
 	auto_py *texts = PySet_New(NULL);
 
@@ -219,7 +222,10 @@ static PyObject *convert_union(const struct shape *s, PyObject *value, bool wide
 	for (size_t i = 0; i < s->n_children && n_similar < 2; i++)
 		if (is_container_for(s->children[i], value))
 			only = n_similar++ ? NULL : s->children[i];
-	/* When one member alone is of the value's kind, its complaint says more than all names together. */
+	/*
+	 * When one member alone is of the value's kind, its complaint says more than all names
+	 * together.
+	 */
 	return only ? convert(only, value, widens, place, ret_message)
 		    : misfit(s, value, place, NULL, ret_message);
 }

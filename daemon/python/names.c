@@ -2,8 +2,8 @@
 /*
  * Names
  *
- * The contract's rules about names in one place: which ones tools show, which ones they must not take
- * away, and how a dotted one is followed without evaluating anything. Python thread.
+ * The contract's rules about names in one place: which ones tools show, which ones they must not
+ * take away, and how a dotted one is followed without evaluating anything. Python thread.
  */
 
 #include <stdlib.h>
@@ -82,7 +82,8 @@ PyObject *names_visible(void) {
 
 	while (names && PyDict_Next(ipshell_namespace(), &at, &key, &value)) {
 		/* A str of a class of its own could run code when it is compared. */
-		const char *name = PyUnicode_CheckExact(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+		const char *name = PyUnicode_CheckExact(key) ? PyUnicode_AsUTF8AndSize(key, NULL)
+							     : NULL;
 
 		PyErr_Clear();
 		if (name && names_is_visible(name) && PyList_Append(names, key) < 0)

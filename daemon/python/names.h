@@ -8,7 +8,10 @@
 /* The configured aliases parsed: once, after the shell is built. -1 with an exception. */
 int names_init(void);
 
-/* IPython's own names beside those with an underscore: In Out get_ipython exit quit open. Ends with NULL. */
+/*
+ * IPython's own names beside those with an underscore: In Out get_ipython exit quit open. Ends with
+ * NULL.
+ */
 extern const char *const names_of_shell[];
 
 /* Visible: no leading underscore, none of In Out get_ipython exit quit open. */
@@ -33,8 +36,9 @@ const struct names_alias *names_aliases(size_t *ret_n);
 bool names_is_trimmed(PyObject *name);
 
 /*
- * Resolves a dotted name from the user namespace by attribute access. New reference. NULL without an
- * exception and *ret_code = "name_not_found" when a part is empty, starts with "__" or does not exist;
- * NULL with the exception set and *ret_code = "attribute_access_error" when an attribute raised.
+ * Resolves a dotted name from the user namespace by attribute access. New reference. NULL without
+ * an exception and *ret_code = "name_not_found" when a part is empty, starts with "__" or does not
+ * exist; NULL with the exception set and *ret_code = "attribute_access_error" when an attribute
+ * raised.
  */
 PyObject *names_resolve(PyObject *dotted, const char **ret_code);

@@ -2,9 +2,10 @@
 /*
  * The Namespace as a Whole
  *
- * remove, reset and reload. "Removed" means that the memory is free: an object that was once the value of
- * a cell lives on in IPython's output cache, and one that met an error lives on in the frames of the
- * last traceback, so these let go of it, too. Destructors are user code and run here. Python thread.
+ * remove, reset and reload. "Removed" means that the memory is free: an object that was once the
+ * value of a cell lives on in IPython's output cache, and one that met an error lives on in the
+ * frames of the last traceback, so these let go of it, too. Destructors are user code and run here.
+ * Python thread.
  */
 
 #include <stdlib.h>
@@ -139,53 +140,6 @@ static void forget_error(void) {
 	PyErr_Clear();
 }
 
-/*
- * Checks that `value` is an array of strings within the limits; complains in ret_error otherwise. An
- * empty string is a fault unless `takes_empty`.
- */
-static bool check_strings(PyObject *value, const char *argument, const char *code, bool takes_empty,
-	struct answer_error *ret_error) {
-	size_t max_text = half.settings->max_text_chars;
-	Py_ssize_t len = PyList_Size(value);
-
-	if ((size_t)len > half.settings->max_results) {
-		toolbox_refuse(ret_error, code, "`%s` holds %zd entries; at most %zu are taken at once.",
-			argument, len, half.settings->max_results);
-		return false;
-	}
-	for (Py_ssize_t i = 0; i < len; i++) {
-		borrowed PyObject *item = PyList_GetItem(value, i);
-
-		if (!PyUnicode_Check(item) || (!takes_empty && !PyUnicode_GetLength(item))) {
-			toolbox_refuse(ret_error, code, "`%s[%zd]` must be a %sstring.", argument, i,
-				takes_empty ? "" : "non-empty ");
-			return false;
-		}
-		if ((size_t)PyUnicode_GetLength(item) > max_text) {
-			toolbox_refuse(ret_error, code, "`%s[%zd]` is longer than %zu characters.",
-				argument, i, max_text);
-			return false;
-		}
-	}
-	return true;
-}
-
-/* A list of str as a JSON array of strings. 0 or -1 with an exception. */
-static int add_strings(struct buf *b, PyObject *strings) {
-	Py_ssize_t len = PyList_Size(strings);
-
-	buf_add_char(b, '[');
-	for (Py_ssize_t i = 0; i < len; i++) {
-		if (i)
-			buf_add_char(b, ',');
-		if (convert_add_str(b, PyList_GetItem(strings, i), half.settings->max_text_chars,
-			    NULL) < 0)
-			return -1;
-	}
-	buf_add_char(b, ']');
-	return 0;
-}
-
 /* Ends an answer that begins with `ok`. */
 static int finish(struct tool_run *run, struct answer_error *error) {
 	if (!error->code && !toolbox_timed_out(run, error)) {
@@ -200,16 +154,17 @@ static int finish(struct tool_run *run, struct answer_error *error) {
 /* Removes one name that is there, wherever IPython holds it. */
 static void remove_name(PyObject *name, PyObject *object) {
 	auto_py *namespaces = PyObject_GetAttrString(ipshell_get(), "all_ns_refs");
+	Py_ssize_t n = namespaces && PyList_Check(namespaces) ? PyList_Size(namespaces) : 0;
 
-	/* IPython's list adds its hidden names and the modules of %run to ours, which must be there. */
-	for (Py_ssize_t i = 0; namespaces && PyList_Check(namespaces) && i < PyList_Size(namespaces);
-		i++) {
+	/* The namespace, IPython's hidden names, the modules of %run. */
+	for (Py_ssize_t i = 0; i < n; i++) {
 		borrowed PyObject *dict = PyList_GetItem(namespaces, i);
 
-		if (PyDict_Check(dict) && PyDict_GetItemWithError(dict, name) == object)
+		if (dict && PyDict_Check(dict) && PyDict_GetItemWithError(dict, name) == object)
 			PyDict_DelItem(dict, name);
 	}
 	PyErr_Clear();
+	/* Whatever the user made of that list, the name goes. */
 	if (PyDict_GetItemWithError(ipshell_namespace(), name) == object)
 		PyDict_DelItem(ipshell_namespace(), name);
 	PyErr_Clear();
@@ -219,6 +174,11 @@ int namespace_remove(struct tool_run *run) {
 	static const struct arg args[] = {
 		{ "names", ARG_ARRAY, true, "invalid_names" },
 		{ 0 },
+	};
+	const struct string_rule rule = {
+		.argument = "names",
+		.code = "invalid_names",
+		.max_chars = half.settings->max_text_chars,
 	};
 	auto_answer_error struct answer_error error = { 0 };
 	borrowed PyObject *values[ARRAY_LEN(args)];
@@ -233,7 +193,7 @@ int namespace_remove(struct tool_run *run) {
 	r = toolbox_arguments(run, args, values, &error);
 	if (r < 0)
 		return -1;
-	if (!r && check_strings(values[0], "names", "invalid_names", false, &error)) {
+	if (!r && toolbox_check_strings(values[0], &rule, &error)) {
 		for (Py_ssize_t i = 0; i < PyList_Size(values[0]); i++) {
 			borrowed PyObject *name = PyList_GetItem(values[0], i);
 			auto_py *bytes = py_utf8(name);
@@ -265,9 +225,9 @@ int namespace_remove(struct tool_run *run) {
 	}
 
 	answer_add_bool(run->answer, "ok", !error.code, false);
-	if (add_strings(answer_member(run->answer, "removed", !PyList_Size(removed)), removed) < 0 ||
-		add_strings(answer_member(run->answer, "refused", !PyList_Size(refused)), refused) < 0 ||
-		add_strings(answer_member(run->answer, "unknown", !PyList_Size(unknown)), unknown) < 0)
+	if (toolbox_add_strings(run, "removed", removed) < 0 ||
+		toolbox_add_strings(run, "refused", refused) < 0 ||
+		toolbox_add_strings(run, "unknown", unknown) < 0)
 		return -1;
 	return finish(run, &error);
 }
@@ -287,14 +247,17 @@ static PyObject *import_aliases(struct tool_run *run, struct answer_error *ret_e
 		toolbox_take_error(run, "reset_rebind_error", ret_error);
 		why = take(ret_error->message);
 		ret_error->message = answer_message(
-			"The configured module `%s` cannot be imported any more, so nothing was removed: %s",
+			"The configured module `%s` cannot be imported any more, so nothing was "
+			"removed: %s",
 			aliases[i].module, why ? why : "");
 		return NULL;
 	}
 	return take(modules);
 }
 
-/* Removes every unprotected name; what was removed goes into `removed`. 0 or -1 with an exception. */
+/*
+ * Removes every unprotected name; what was removed goes into `removed`. 0 or -1 with an exception.
+ */
 static int remove_all(PyObject *removed) {
 	auto_py *names = names_visible();
 
@@ -375,15 +338,14 @@ int namespace_reset(struct tool_run *run) {
 	}
 
 	answer_add_bool(run->answer, "ok", !error.code, false);
-	if (add_strings(answer_member(run->answer, "removed", !PyList_Size(removed)), removed) < 0 ||
-		add_execution_count(run) < 0)
+	if (toolbox_add_strings(run, "removed", removed) < 0 || add_execution_count(run) < 0)
 		return -1;
 	return finish(run, &error);
 }
 
 /*
- * Deletes the bytecode that Python cached for a module: it is told from fresh one by the source's size
- * and time in whole seconds, so an edit right after the last load would go unseen.
+ * Deletes the bytecode that Python cached for a module: it is told from fresh one by the source's
+ * size and time in whole seconds, so an edit right after the last load would go unseen.
  */
 static void drop_bytecode(PyObject *module) {
 	auto_py *spec = py_getattr_or_null(module, "__spec__");
@@ -530,6 +492,12 @@ int namespace_reload(struct tool_run *run) {
 		{ "modules", ARG_ARRAY, true, "invalid_modules" },
 		{ 0 },
 	};
+	const struct string_rule rule = {
+		.argument = "modules",
+		.code = "invalid_modules",
+		.max_chars = half.settings->max_text_chars,
+		.takes_empty = true,
+	};
 	auto_answer_error struct answer_error error = { 0 };
 	borrowed PyObject *values[ARRAY_LEN(args)];
 	int r;
@@ -537,7 +505,7 @@ int namespace_reload(struct tool_run *run) {
 	r = toolbox_arguments(run, args, values, &error);
 	if (r < 0)
 		return -1;
-	if (r || !check_strings(values[0], "modules", "invalid_modules", true, &error))
+	if (r || !toolbox_check_strings(values[0], &rule, &error))
 		answer_add_literal(run->answer, "results", "[]", true);
 	else if (reload_all(run, values[0], &error) < 0)
 		return -1;

@@ -2,10 +2,10 @@
 /*
  * Schemas
  *
- * A callable is walked down to the function that does the work (bound methods, partials, __wrapped__
- * chains, constructors, __call__) to see of what kind each layer is, to find the globals in which its
- * annotations were written, and to note all that a signature depends on. inspect then tells the
- * signature itself. Python thread.
+ * A callable is walked down to the function that does the work (bound methods, partials,
+ * __wrapped__ chains, constructors, __call__) to see of what kind each layer is, to find the
+ * globals in which its annotations were written, and to note all that a signature depends on.
+ * inspect then tells the signature itself. Python thread.
  */
 
 #include <math.h>
@@ -54,7 +54,8 @@ int schema_init(void) {
 	auto_py *parameter = py_import_attr("inspect", "Parameter");
 	auto_py *encoder_type = py_import_attr("json.encoder", "JSONEncoder");
 	auto_py *args = PyTuple_New(0);
-	auto_py *options = Py_BuildValue("{s:O,s:(ss)}", "allow_nan", Py_False, "separators", ",", ":");
+	auto_py *options = Py_BuildValue("{s:O,s:(ss)}", "allow_nan", Py_False, "separators", ",",
+		":");
 	auto_py *encoder = encoder_type && args && options
 		? PyObject_Call(encoder_type, args, options)
 		: NULL;
@@ -97,6 +98,10 @@ static void schema_cleanup(struct schema **s) {
 
 #define auto_schema __attribute__((cleanup(schema_cleanup))) struct schema
 
+bool schema_is_partial(PyObject *callable) {
+	return PyType_IsSubtype(Py_TYPE(callable), kept.partial);
+}
+
 const char *schema_text(const struct schema *s) {
 	return s->text;
 }
@@ -112,8 +117,8 @@ bool schema_is_fresh(const struct schema *s) {
 /* The walk through a callable's layers. */
 struct walk {
 	struct watch *watch;
-	PyObject *globals;            /* of the function that annotations come from; NULL: not found */
-	PyObject *layers[MAX_LAYERS]; /* from the outermost to where we are; the callers hold them */
+	PyObject *globals;            /* of the function that was annotated; NULL: not found */
+	PyObject *layers[MAX_LAYERS]; /* from the outermost to where we are; callers hold them */
 	size_t depth;
 	size_t n_visits;
 	struct answer_error *error;
@@ -153,8 +158,8 @@ static int check_kind(struct walk *w, PyObject *object) {
 				"The callable cannot be looked at");
 		if (answer == Py_True) {
 			toolbox_refuse(w->error, "unsupported_callable_kind",
-				"It is, or leads to, %s; only what returns its value at once can be a "
-				"tool. Wrap it in a plain function.",
+				"It is, or leads to, %s; only what returns its value at once can "
+				"be a tool. Wrap it in a plain function.",
 				kinds[i].name);
 			return 1;
 		}
@@ -209,7 +214,9 @@ static int walk_function(struct walk *w, PyObject *function) {
 		(named_defaults && watch_content(w->watch, named_defaults) < 0) ||
 		(annotations && watch_content(w->watch, annotations) < 0))
 		return -1;
-	/* An empty one, the usual case, is seen to be empty faster than two keys are missed in it. */
+	/*
+	 * An empty one, the usual case, is seen to be empty faster than two keys are missed in it.
+	 */
 	if (dict && !PyDict_Size(dict) && watch_content(w->watch, dict) < 0)
 		return -1;
 	for (size_t i = 0; dict && PyDict_Size(dict) && i < ARRAY_LEN(overrides); i++) {
@@ -273,7 +280,7 @@ static int walk_layer(struct walk *w, PyObject *object) {
 		return walk_function(w, object);
 	if (type == kept.method)
 		return walk_into(w, object, "__func__");
-	if (PyType_IsSubtype(type, kept.partial))
+	if (schema_is_partial(object))
 		return walk_partial(w, object);
 	if (PyType_Check(object))
 		return walk_class(w, object);
@@ -327,9 +334,11 @@ static PyObject *plain_json(PyObject *value) {
 	}
 	if (PyLong_Check(value))
 		return PyNumber_Index(value);
-	if (PyFloat_Check(value))
-		return isfinite(PyFloat_AsDouble(value)) ? PyFloat_FromDouble(PyFloat_AsDouble(value))
-							 : NULL;
+	if (PyFloat_Check(value)) {
+		double number = PyFloat_AsDouble(value);
+
+		return isfinite(number) ? PyFloat_FromDouble(number) : NULL;
+	}
 	if (PyUnicode_Check(value))
 		return PyUnicode_FromObject(value);
 
@@ -377,7 +386,8 @@ static int add_default(struct schema *s, const struct parameter *p, PyObject *va
 	if (!converted && PyErr_Occurred())
 		return refuse_raised(error, "unsupported_signature", "A default cannot be checked");
 	if (!converted)
-		return refuse_parameter(error, p->name, "its default does not match its annotation");
+		return refuse_parameter(error, p->name,
+			"its default does not match its annotation");
 	if (watch_value(&s->watch, value) < 0 ||
 		PyDict_SetItemString(property, "default", plain) < 0)
 		return -1;
@@ -405,14 +415,15 @@ static int add_parameter(struct schema *s, PyObject *parameter, PyObject *global
 		return -1;
 	if (k != POSITIONAL_OR_KEYWORD && k != KEYWORD_ONLY)
 		return refuse_parameter(error, p->name,
-			"only parameters that can be given by keyword are supported, no positional-only "
-			"ones, no *args and no **kwargs");
+			"only parameters that can be given by keyword are supported, no "
+			"positional-only ones, no *args and no **kwargs");
 	if (annotation == kept.empty)
 		return refuse_parameter(error, p->name, "it has no annotation");
 
 	p->shape = shape_new(annotation, globals, &s->watch, &complaint);
 	if (!p->shape && PyErr_Occurred())
-		return refuse_raised(error, "unsupported_signature", "An annotation cannot be read");
+		return refuse_raised(error, "unsupported_signature",
+			"An annotation cannot be read");
 	if (!p->shape)
 		return refuse_parameter(error, p->name, complaint ? complaint : "its annotation");
 	property = shape_schema(p->shape);
@@ -466,8 +477,8 @@ static int compile(struct schema *s, PyObject *signature, PyObject *globals,
 		return -1;
 	}
 	for (Py_ssize_t i = 0; i < n; i++) {
-		int r = add_parameter(s, PyList_GetItem(parameters, i), globals, properties, required,
-			error);
+		int r = add_parameter(s, PyList_GetItem(parameters, i), globals, properties,
+			required, error);
 
 		if (r)
 			return r;
@@ -530,7 +541,10 @@ static bool is_parameter(const struct schema *s, PyObject *name) {
 	return false;
 }
 
-/* The value for one argument; strings that hold JSON are taken as what they say. NULL as fit_value(). */
+/*
+ * The value for one argument; strings that hold JSON are taken as what they say. NULL as
+ * fit_value().
+ */
 static PyObject *convert_argument(const struct parameter *p, PyObject *value, char **ret_message) {
 	struct fit_place place = { .key = p->name };
 	auto_py *decoded = NULL;

@@ -2,8 +2,8 @@
 /*
  * Shapes
  *
- * An annotation is looked at once, when a function is registered; from then on its tree of nodes does the
- * work of each call (fit.c) without typing. Python thread.
+ * An annotation is looked at once, when a function is registered; from then on its tree of nodes
+ * does the work of each call (fit.c) without typing. Python thread.
  */
 
 #include <math.h>
@@ -47,8 +47,8 @@ static struct {
 int shape_init(void) {
 	auto_py *encoder_type = py_import_attr("json.encoder", "JSONEncoder");
 	auto_py *args = PyTuple_New(0);
-	auto_py *options = Py_BuildValue("{s:O,s:O,s:O,s:(ss)}", "ensure_ascii", Py_False, "allow_nan",
-		Py_False, "sort_keys", Py_True, "separators", ",", ":");
+	auto_py *options = Py_BuildValue("{s:O,s:O,s:O,s:(ss)}", "ensure_ascii", Py_False,
+		"allow_nan", Py_False, "sort_keys", Py_True, "separators", ",", ":");
 	auto_py *encoder = encoder_type && args && options
 		? PyObject_Call(encoder_type, args, options)
 		: NULL;
@@ -119,8 +119,8 @@ static struct shape *unsupported(PyObject *annotation, const char *why, char **r
 static bool add_children(struct shape *s, PyObject *args, size_t n, PyObject *globals,
 	struct watch *watch, char **ret_message) {
 	for (size_t i = 0; i < n; i++) {
-		struct shape *child = shape_new(PyTuple_GetItem(args, (Py_ssize_t)i), globals, watch,
-			ret_message);
+		struct shape *child = shape_new(PyTuple_GetItem(args, (Py_ssize_t)i), globals,
+			watch, ret_message);
 
 		if (!child)
 			return false;
@@ -155,7 +155,8 @@ static struct shape *new_literal(PyObject *annotation, PyObject *args, char **re
 	for (Py_ssize_t i = 0; i < PyTuple_Size(args); i++)
 		if (!is_json_scalar(PyTuple_GetItem(args, i)))
 			return unsupported(annotation,
-				"has a value that is no JSON scalar (string, number, boolean, null)",
+				"has a value that is no JSON scalar (string, number, boolean, "
+				"null)",
 				ret_message);
 	Py_INCREF(args);
 	s->values = args;
@@ -175,7 +176,8 @@ static struct shape *new_generic(PyObject *annotation, PyObject *origin, PyObjec
 		if (PyTuple_GetItem(args, 0) != (PyObject *)&PyUnicode_Type)
 			return unsupported(annotation, "must have str keys", ret_message);
 		s = values ? new_node(SHAPE_DICT, 1) : NULL;
-		return s && add_children(s, values, 1, globals, watch, ret_message) ? take(s) : NULL;
+		return s && add_children(s, values, 1, globals, watch, ret_message) ? take(s)
+										    : NULL;
 	}
 	if (origin == (PyObject *)&PyTuple_Type && n) {
 		bool is_open = n == 2 && PyTuple_GetItem(args, 1) == Py_Ellipsis;
@@ -197,8 +199,8 @@ static struct shape *new_generic(PyObject *annotation, PyObject *origin, PyObjec
 	if (kind == SHAPE_UNION || n != 1)
 		return unsupported(annotation,
 			"is not supported; use str, int, float, bool, None, list[T], set[T], "
-			"frozenset[T], tuple[T, ...], tuple[A, B], dict[str, T], unions, Optional or "
-			"Literal",
+			"frozenset[T], tuple[T, ...], tuple[A, B], dict[str, T], unions, Optional "
+			"or Literal",
 			ret_message);
 	s = new_node(kind, 1);
 	if (!s || !add_children(s, args, 1, globals, watch, ret_message))
@@ -231,7 +233,8 @@ static PyObject *evaluate(PyObject *annotation, PyObject *string, PyObject *glob
 	if (!source)
 		return NULL;
 	if (!globals) {
-		unsupported(annotation, "is a string, and its function has no globals to resolve it in",
+		unsupported(annotation,
+			"is a string, and its function has no globals to resolve it in",
 			ret_message);
 		return NULL;
 	}
@@ -241,7 +244,8 @@ static PyObject *evaluate(PyObject *annotation, PyObject *string, PyObject *glob
 		? PyEval_EvalCode(code, globals, locals)
 		: NULL;
 	if (!value && pyerr_clear_unless_interrupt() == 0)
-		unsupported(annotation, "cannot be resolved in the function's globals", ret_message);
+		unsupported(annotation, "cannot be resolved in the function's globals",
+			ret_message);
 	return value;
 }
 

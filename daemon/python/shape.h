@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The shape of a parameter: an annotation compiled into a tree that serves three uses, the JSON Schema,
- * the check of a JSON value, and its conversion into the annotated Python type (fit.h).
+ * The shape of a parameter: an annotation compiled into a tree that serves three uses, the JSON
+ * Schema, the check of a JSON value, and its conversion into the annotated Python type (fit.h).
  */
 
 #include "daemon/python/py.h"
@@ -36,9 +36,9 @@ struct shape {
 int shape_init(void);
 
 /*
- * Compiles an annotation; strings in it are evaluated in `globals` (a dict, NULL: they cannot be), and
- * the names they use noted in `watch`. NULL with an exception, or without one and a complaint in
- * *ret_message (owned by the caller; the annotation itself is unsupported).
+ * Compiles an annotation; strings in it are evaluated in `globals` (a dict, NULL: they cannot be),
+ * and the names they use noted in `watch`. NULL with an exception, or without one and a complaint
+ * in *ret_message (owned by the caller; the annotation itself is unsupported).
  */
 struct shape *shape_new(PyObject *annotation, PyObject *globals, struct watch *watch,
 	char **ret_message);
@@ -52,5 +52,7 @@ PyObject *shape_schema(const struct shape *s);
 /* True when a JSON string may fit. */
 bool shape_takes_string(const struct shape *s);
 
-/* Python's json.dumps(value, sort_keys=True, separators=(',', ':'), ensure_ascii=False). New str. */
+/*
+ * Python's json.dumps(value, sort_keys=True, separators=(',', ':'), ensure_ascii=False). New str.
+ */
 PyObject *shape_canonical(PyObject *value);

@@ -2,8 +2,8 @@
 /*
  * Toolbox
  *
- * One row for each stable tool, and what their handlers share: the check of arguments, and errors that
- * tell a deadline from what user code raised. Python thread.
+ * One row for each stable tool, and what their handlers share: the check of arguments, and errors
+ * that tell a deadline from what user code raised. Python thread.
  */
 
 #include <math.h>
@@ -17,6 +17,7 @@
 #include "daemon/python/convert.h"
 #include "daemon/python/discover.h"
 #include "daemon/python/dyntool.h"
+#include "daemon/python/half.h"
 #include "daemon/python/interrupt.h"
 #include "daemon/python/names.h"
 #include "daemon/python/namespace.h"
@@ -81,7 +82,8 @@ void toolbox_refuse_name(struct answer_error *ret_error, PyObject *name) {
 	if (convert_add_str(&text, name, 200, NULL) < 0)
 		PyErr_Clear();
 	toolbox_refuse(ret_error, "name_not_found",
-		"There is no %.*s in the namespace; a dotted name is followed by attribute access alone.",
+		"There is no %.*s in the namespace; a dotted name is followed by attribute access "
+		"alone.",
 		(int)text.len, text.len ? text.data : "");
 }
 
@@ -167,7 +169,9 @@ static PyObject *replace(PyObject *arguments, const char *name, PyObject *value)
 	return PyDict_SetItemString(arguments, name, value) < 0 ? NULL : value;
 }
 
-/* Borrowed from the arguments; NULL with an exception, or without one when it is of another kind. */
+/*
+ * Borrowed from the arguments; NULL with an exception, or without one when it is of another kind.
+ */
 static PyObject *take_argument(PyObject *arguments, const struct arg *arg, PyObject *value) {
 	auto_py *decoded = NULL;
 
@@ -221,8 +225,9 @@ int toolbox_arguments(struct tool_run *run, const struct arg *args, PyObject **v
 		if (!given) {
 			if (!arg->is_required)
 				continue;
-			toolbox_refuse(ret_error, code, "The argument `%s` is missing: %s is required.",
-				arg->name, kind_names[arg->kind]);
+			toolbox_refuse(ret_error, code,
+				"The argument `%s` is missing: %s is required.", arg->name,
+				kind_names[arg->kind]);
 			return 1;
 		}
 		values[arg - args] = take_argument(run->arguments, arg, given);
@@ -249,4 +254,49 @@ int toolbox_arguments(struct tool_run *run, const struct arg *args, PyObject **v
 		toolbox_refuse(ret_error, "invalid_arguments",
 			"There is no argument `%s`; the tool takes none.", unknown);
 	return 1;
+}
+
+bool toolbox_check_strings(PyObject *array, const struct string_rule *rule,
+	struct answer_error *ret_error) {
+	size_t max_items = half.settings->max_results;
+	Py_ssize_t len = PyList_Size(array);
+
+	if ((size_t)len > max_items) {
+		toolbox_refuse(ret_error, rule->code,
+			"`%s` holds %zd entries; at most %zu are taken at once.", rule->argument,
+			len, max_items);
+		return false;
+	}
+	for (Py_ssize_t i = 0; i < len; i++) {
+		borrowed PyObject *item = PyList_GetItem(array, i);
+
+		if (!PyUnicode_Check(item) || (!rule->takes_empty && !PyUnicode_GetLength(item))) {
+			toolbox_refuse(ret_error, rule->code, "`%s[%zd]` must be a %sstring.",
+				rule->argument, i, rule->takes_empty ? "" : "non-empty ");
+			return false;
+		}
+		if ((size_t)PyUnicode_GetLength(item) > rule->max_chars) {
+			toolbox_refuse(ret_error, rule->code,
+				"`%s[%zd]` is longer than %zu characters.", rule->argument, i,
+				rule->max_chars);
+			return false;
+		}
+	}
+	return true;
+}
+
+int toolbox_add_strings(struct tool_run *run, const char *member, PyObject *strings) {
+	Py_ssize_t len = PyList_Size(strings);
+	struct buf *b = answer_member(run->answer, member, !len);
+
+	buf_add_char(b, '[');
+	for (Py_ssize_t i = 0; i < len; i++) {
+		if (i)
+			buf_add_char(b, ',');
+		if (convert_add_str(b, PyList_GetItem(strings, i), half.settings->max_text_chars,
+			    NULL) < 0)
+			return -1;
+	}
+	buf_add_char(b, ']');
+	return 0;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Handlers of the stable tools, one row each; a name without a row is a registered tool's. The worker
- * finds the row, decodes the arguments and calls it.
+ * Handlers of the stable tools, one row each; a name without a row is a registered tool's. The
+ * worker finds the row, decodes the arguments and calls it.
  */
 
 #include "daemon/shell.h"
@@ -17,10 +17,10 @@ struct tool_run {
 };
 
 /*
- * Runs a tool and fills run->answer whole (every member of the contract, in its order; execute leaves
- * stdout, stderr and truncated to the event half and sets answer->cuts). User code's exceptions end up
- * in the answer. Returns 0, or -1 with an exception that is not user code's (memory): the worker makes
- * an error of it.
+ * Runs a tool and fills run->answer whole (every member of the contract, in its order; execute
+ * leaves stdout, stderr and truncated to the event half and sets answer->cuts). User code's
+ * exceptions end up in the answer. Returns 0, or -1 with an exception that is not user code's
+ * (memory): the worker makes an error of it.
  */
 typedef int tool_handler(struct tool_run *run);
 
@@ -37,8 +37,8 @@ tool_handler dyntool_unregister;
 tool_handler dyntool_run;         /* a registered tool's call, named by call->tool */
 
 /*
- * Readies what the handlers need: names, and references to Python's own library that user code cannot
- * rebind. Once, after ipshell_new() and before any user code. -1 with an exception.
+ * Readies what the handlers need: names, and references to Python's own library that user code
+ * cannot rebind. Once, after ipshell_new() and before any user code. -1 with an exception.
  */
 int toolbox_init(void);
 
@@ -46,8 +46,8 @@ int toolbox_init(void);
 tool_handler *toolbox_find(const char *name);
 
 /*
- * Arguments, checked alike for all tools; an argument that arrives as JSON text in a string is taken
- * as what it says where the kind wants no string.
+ * Arguments, checked alike for all tools; an argument that arrives as JSON text in a string is
+ * taken as what it says where the kind wants no string.
  */
 enum arg_kind { ARG_STRING, ARG_STRING_OR_NULL, ARG_BOOL, ARG_INTEGER, ARG_NUMBER, ARG_OBJECT,
 	ARG_ARRAY };
@@ -60,16 +60,31 @@ struct arg {
 };
 
 /*
- * Checks run->arguments against `args` (ends with an empty row) and fills `values`, one reference for
- * each row (NULL: absent), borrowed from run->arguments. Returns 0; 1 and an error in *ret_error that
- * names the argument and the rule; -1 with an exception.
+ * Checks run->arguments against `args` (ends with an empty row) and fills `values`, one reference
+ * for each row (NULL: absent), borrowed from run->arguments. Returns 0; 1 and an error in
+ * *ret_error that names the argument and the rule; -1 with an exception.
  */
 int toolbox_arguments(struct tool_run *run, const struct arg *args, PyObject **values,
 	struct answer_error *ret_error);
 
+/* What an array argument may hold: strings, at most MAX_RESULTS of them. */
+struct string_rule {
+	const char *argument;
+	const char *code; /* error code when it does not hold */
+	size_t max_chars; /* of each string */
+	bool takes_empty;
+};
+
+/* True when the list keeps to the rule; else an error that names the entry. */
+bool toolbox_check_strings(PyObject *array, const struct string_rule *rule,
+	struct answer_error *ret_error);
+
+/* Writes a list of str as member `member`, an array. 0, or -1 with an exception. */
+int toolbox_add_strings(struct tool_run *run, const char *member, PyObject *strings);
+
 /*
- * The value of JSON text in a str. New reference; NULL without an exception when it is no JSON, else
- * with one.
+ * The value of JSON text in a str. New reference; NULL without an exception when it is no JSON,
+ * else with one.
  */
 PyObject *toolbox_decode(PyObject *string);
 

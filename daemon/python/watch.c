@@ -223,7 +223,10 @@ static bool content_holds(const struct watch_fact *f) {
 	borrowed PyObject *key, *value;
 	Py_ssize_t at = 0, n = 0;
 
-	/* Order counts, too: that of parameters does not follow it, but a moved key is a changed one. */
+	/*
+	 * Order counts, too: that of parameters does not follow it, but a moved key is a changed
+	 * one.
+	 */
 	while (PyDict_Next(f->owner, &at, &key, &value)) {
 		if (n == f->n_pairs || f->pairs[2 * n] != key || f->pairs[2 * n + 1] != value)
 			return false;

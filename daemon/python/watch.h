@@ -21,14 +21,24 @@ struct watch {
 void watch_deinit(struct watch *w);
 
 /*
- * Each notes a fact as it is now. 0, or -1 with an exception; an attribute that does not exist is a fact,
- * too, and so is a key that is not there.
+ * Each notes a fact as it is now. 0, or -1 with an exception; an attribute that does not exist is a
+ * fact, too, and so is a key that is not there.
  */
-int watch_attribute(struct watch *w, PyObject *owner, const char *name); /* owner.name is that object */
-int watch_function(struct watch *w, PyObject *function); /* a plain function's code, defaults, annotations */
-int watch_item(struct watch *w, PyObject *dict, PyObject *key);          /* dict[key] is that object */
-int watch_content(struct watch *w, PyObject *dict); /* dict holds just these keys and objects, or is none */
-int watch_value(struct watch *w, PyObject *value);  /* a list or dict that equals what it was */
+
+/* `owner` has that attribute. */
+int watch_attribute(struct watch *w, PyObject *owner, const char *name);
+
+/* A plain function has its code, defaults and annotations. */
+int watch_function(struct watch *w, PyObject *function);
+
+/* The dict holds that object under this key. */
+int watch_item(struct watch *w, PyObject *dict, PyObject *key);
+
+/* The dict holds just these keys and objects; anything else than a dict is no fact. */
+int watch_content(struct watch *w, PyObject *dict);
+
+/* A list, tuple or dict equals what it was; any other value is no fact. */
+int watch_value(struct watch *w, PyObject *value);
 
 /* True while all facts hold. Never raises. */
 bool watch_holds(const struct watch *w);
