@@ -19,11 +19,10 @@ enum {
 
 	/* How long clients may go without asking again. Only those with a stream hear of a change. */
 	DISCOVER_TTL_MS = 60000,
-	LIST_TTL_MS = 5000,
+	/* Stale at once: a client without a listen stream would not see a registered tool, and asking
+	 * costs microseconds. */
+	LIST_TTL_MS = 0,
 };
-
-
-
 
 static bool is_log_level(struct jspan level) {
 	static const char *const levels[] = { "debug", "info", "notice", "warning", "error", "critical",
