@@ -204,18 +204,25 @@ static enum convert_result write_sequence(struct writer *w, PyObject *value, siz
 static PyObject *sorted_items(PyObject *set) {
 	auto_py *rows = PyList_New(0);
 	auto_py *iterator = rows ? PyObject_GetIter(set) : NULL;
+	borrowed PyTypeObject *last = NULL;
+	auto_py *type = NULL;
 	Py_ssize_t place = 0;
 
 	if (!iterator)
 		return NULL;
 	for (;;) {
 		auto_py *item = PyIter_Next(iterator);
-		auto_py *type = item ? py_qualified_type(item) : NULL;
-		auto_py *text = type ? convert_repr_str(item) : NULL;
+		auto_py *text = NULL;
 		auto_py *row = NULL;
 
 		if (!item)
 			break;
+		if (Py_TYPE(item) != last) { /* most sets hold one type */
+			Py_XDECREF(type);
+			type = py_qualified_type(item);
+			last = Py_TYPE(item);
+		}
+		text = type ? convert_repr_str(item) : NULL;
 		row = text ? Py_BuildValue("(OOnO)", type, text, place++, item) : NULL;
 		if (!row || PyList_Append(rows, row) < 0)
 			return NULL;
@@ -430,16 +437,15 @@ static bool is_set(PyObject *value) {
 		PyType_IsSubtype(Py_TYPE(value), &PyFrozenSet_Type);
 }
 
+static bool is_date(PyObject *value) {
+	return PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)kept.date) ||
+		PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)kept.time);
+}
+
 /* Containers and objects: what counts as a level. */
 static enum convert_result write_compound(struct writer *w, PyObject *value, size_t depth) {
-	PyTypeObject *type = Py_TYPE(value);
 	enum convert_result r;
 
-	if (PyType_IsSubtype(type, (PyTypeObject *)kept.date) ||
-		PyType_IsSubtype(type, (PyTypeObject *)kept.time))
-		return write_date(w, value);
-	if (derives_from(type, "numpy", "generic"))
-		return write_scalar(w, value, depth);
 	if (depth >= half.settings->max_json_depth) {
 		buf_add_str(w->b, DEPTH_MARKER);
 		w->flags.is_cut = true;
@@ -478,6 +484,12 @@ static enum convert_result write_value(struct writer *w, PyObject *value, size_t
 		return write_integer(w, value);
 	if (PyFloat_Check(value))
 		return write_float(w, value);
+	if (!PyList_Check(value) && !PyTuple_Check(value) && !PyDict_Check(value)) {
+		if (is_date(value))
+			return write_date(w, value);
+		if (derives_from(Py_TYPE(value), "numpy", "generic"))
+			return write_scalar(w, value, depth);
+	}
 	return write_compound(w, value, depth);
 }
 

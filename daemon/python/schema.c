@@ -121,6 +121,7 @@ struct walk {
 	PyObject *layers[MAX_LAYERS]; /* from the outermost to where we are; callers hold them */
 	size_t depth;
 	size_t n_visits;
+	bool was_interrupted; /* the call was, before this walk began */
 	struct answer_error *error;
 };
 
@@ -175,9 +176,9 @@ static PyObject *look(PyObject *object, const char *name) {
 	return value;
 }
 
-/* 1 with a refusal when the call is being interrupted: the next look would hang, too. */
+/* 1 with a refusal when this walk was interrupted: the next look would hang, too. */
 static int check_interrupt(struct walk *w) {
-	if (!interrupt_is_set(NULL))
+	if (w->was_interrupted || !interrupt_is_set(NULL))
 		return 0;
 	toolbox_refuse(w->error, "unsupported_signature", "Looking at it was interrupted.");
 	return 1;
@@ -493,7 +494,11 @@ static int compile(struct schema *s, PyObject *signature, PyObject *globals,
 
 int schema_new(PyObject *callable, struct schema **ret_schema, struct answer_error *ret_error) {
 	auto_schema *s = calloc(1, sizeof(*s));
-	struct walk w = { .watch = s ? &s->watch : NULL, .error = ret_error };
+	struct walk w = {
+		.watch = s ? &s->watch : NULL,
+		.was_interrupted = interrupt_is_set(NULL),
+		.error = ret_error,
+	};
 	auto_py *globals = NULL;
 	auto_py *signature = NULL;
 	int r;
