@@ -214,7 +214,7 @@ static bool is_same_text(const char *a, size_t a_len, const char *b, size_t b_le
 		a_len--;
 	while (b_len > 0 && b[b_len - 1] == '\n')
 		b_len--;
-	return a_len == b_len && !memcmp(a, b, a_len);
+	return a_len == b_len && (!a_len || !memcmp(a, b, a_len));
 }
 
 /*

@@ -9,12 +9,28 @@ static const struct tomledit_pair pairs[] = {
 	{ 0 },
 };
 
+/* Texts live until the end: a case compares them, and each is small. */
+static char *texts_made[64];
+static size_t n_texts_made;
+
+static char *made(struct buf *out) {
+	char *text = out->len ? buf_take(out, NULL) : strdup("");
+
+	texts_made[n_texts_made++] = text;
+	return text;
+}
+
+static void free_texts(void) {
+	while (n_texts_made)
+		free(texts_made[--n_texts_made]);
+}
+
 static char *set(const char *text) {
 	struct buf out = BUF_NULL;
 
 	if (tomledit_set(text, strlen(text), "srv", "py", pairs, &out) != TOMLEDIT_OK)
 		return NULL;
-	return buf_take(&out, NULL);
+	return made(&out);
 }
 
 static char *removed(const char *text) {
@@ -22,7 +38,7 @@ static char *removed(const char *text) {
 
 	if (tomledit_remove(text, strlen(text), "srv", "py", &out) != TOMLEDIT_OK)
 		return NULL;
-	return out.len ? buf_take(&out, NULL) : strdup("");
+	return made(&out);
 }
 
 static enum tomledit_result found(const char *text) {
@@ -94,5 +110,6 @@ int main(void) {
 	RUN(test_remove_takes_what_is_below);
 	RUN(test_other_forms_are_left_alone);
 	RUN(test_what_cannot_be_read);
+	free_texts();
 	return check_done();
 }
