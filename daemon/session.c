@@ -326,15 +326,16 @@ static void session_on_limit(evutil_socket_t fd, short what, void *ctx) {
 	session_close(s, !session_io(s)->is_closing);
 }
 
-/* The output has shrunk to its low-water mark. */
+/* The output had shrunk to its low-water mark when this was put off to now. */
 static void session_on_write(struct bufferevent *bev, void *ctx) {
 	struct session *s = ctx;
 	struct session_io *io = session_io(s);
+	size_t len = evbuffer_get_length(session_output(s));
 
-	if (io->is_flushing) {
+	if (io->is_flushing && !len) {
 		io->is_flushing = false;
 		evtimer_add(io->turn, &next_turn);
-	} else if (io->is_congested && !io->is_closing) {
+	} else if (io->is_congested && !io->is_closing && len <= OUTPUT_LOW) {
 		io->is_congested = false;
 		if (!io->has_eof)
 			bufferevent_enable(s->bev, EV_READ);
@@ -445,7 +446,6 @@ int session_new(struct daemon *d, int fd) {
 		return err_new(-ENOMEM);
 	s->daemon = d;
 	s->profile = d->settings.profile;
-	s->peer_pid = 0;
 	s->priv = io = calloc(1, sizeof(*io));
 	if (!io) {
 		session_free(s);
