@@ -153,6 +153,27 @@ class Bench:
         self.row("no daemon -> first execute answered", "ms", statistics.median(ours) * 1e3,
                  statistics.median(plain) * 1e3, "python -c InteractiveShell", 1.15)
 
+    def registrations(self):
+        """What looking at 100 registrations after a call costs: the difference that they make."""
+        setup = self.setup_file(call(1, "execute", code="def same(x): return x"))
+
+        def trip():
+            return self.stopwatch("trip", "3000", setup, call(9, "call_function", name="same",
+                arguments={"x": 1}), "--", self.shim)[1]  # the fastest: a small difference of large times
+
+        without = trip()
+        with self.client() as (send, answer, _):
+            send(call(1, "execute", code="\n".join(
+                f"def tool{i}(a: int, b: str = 'x', *, c: list[int] = []): return a" for i in range(100))))
+            answer()
+            for i in range(100):
+                send(call(2, "register_tool", name=f"tool{i}"))
+                answer()
+            ours = trip() - without
+            send(call(3, "unregister_tool", names=[f"tool{i}" for i in range(100)]))
+            answer()
+        self.row_absolute("100 registered tools, more per call", "us", ours, 50)
+
     def calls(self):
         setup = self.setup_file(call(1, "execute", code="def same(x): return x"))
         with self.echo() as echo:
@@ -269,7 +290,8 @@ def main():
     options = parser.parse_args()
     bench = Bench(os.path.abspath(options.build), options.python, options.rounds)
     try:
-        for part in ("attach", "first_execute", "calls", "ping", "prints", "cancel", "memory"):
+        for part in ("attach", "first_execute", "calls", "registrations", "ping",
+                     "prints", "cancel", "memory"):
             if options.only in part:
                 getattr(bench, part)()
         bench.stop_daemon()
