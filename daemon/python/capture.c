@@ -2,10 +2,10 @@
 /*
  * Audit
  *
- * One audit hook in C sees what cannot be seen otherwise: that a child is about to start, so that what
- * was printed before it must be in the pipe first, whose child that will be, and that matplotlib's
- * pyplot is about to be imported. multiprocessing's spawn raises no event, but flushes by itself. The
- * hook runs for every event of the process: it looks at a letter before it compares.
+ * One audit hook in C sees what cannot be seen otherwise: that a child is about to start, so that
+ * what was printed before it must be in the pipe first, whose child that will be, and that
+ * matplotlib's pyplot is about to be imported. multiprocessing's spawn raises no event, but flushes
+ * by itself. The hook runs for every event of the process: it looks at a letter before it compares.
  */
 
 #include <string.h>
@@ -44,9 +44,9 @@ static const char *code_text(PyObject *frame, const char *attribute, PyObject **
 }
 
 /*
- * subprocess.run() and call(), with all that is built on them: they wait for their child, and end it
- * when an exception comes. At a terminal it would hear Ctrl-C itself; without that they would wait a
- * quarter of a second for it to have heard.
+ * subprocess.run() and call(), with all that is built on them: they wait for their child, and end
+ * it when an exception comes. At a terminal it would hear Ctrl-C itself; without that they would
+ * wait a quarter of a second for it to have heard.
  */
 static bool is_waiting_call(PyObject *frame, const char *file) {
 	static const char module[] = "/subprocess.py";
@@ -61,8 +61,9 @@ static bool is_waiting_call(PyObject *frame, const char *file) {
 }
 
 /*
- * Whether the call waits for the child that starts now: then it is ended with the call. IPython's own
- * code or a waiting function of subprocess stands on the main thread's stack, nearer than the cell.
+ * Whether the call waits for the child that starts now: then it is ended with the call. IPython's
+ * own code or a waiting function of subprocess stands on the main thread's stack, nearer than the
+ * cell.
  * (%%bash starts its child from a thread of IPython's own and waits for it on the main one.)
  */
 static bool is_command(void) {
@@ -91,7 +92,8 @@ static void on_child(const char *event) {
 	capture_flush();
 	if (half_is_forked_child())
 		return;
-	/* One child may come with several events: subprocess.Popen() uses os.posix_spawn() or os.fork(). */
+	/* One child may come with several events: subprocess.Popen() uses os.posix_spawn() or
+	 * os.fork(). */
 	if (!strcmp(event, "os.system") || is_command())
 		interrupt_note_command();
 	else
@@ -99,8 +101,8 @@ static void on_child(const char *event) {
 }
 
 static bool is_child_event(const char *event) {
-	static const char *const events[] = { "subprocess.Popen", "os.system", "os.fork", "os.forkpty",
-		"os.posix_spawn", "os.spawn", "os.exec", "pty.spawn" };
+	static const char *const events[] = { "subprocess.Popen", "os.system", "os.fork",
+		"os.forkpty", "os.posix_spawn", "os.spawn", "os.exec", "pty.spawn" };
 
 	if (event[0] != 's' && event[0] != 'o' && event[0] != 'p')
 		return false;

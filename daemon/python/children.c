@@ -2,13 +2,13 @@
 /*
  * Children of Shell Commands
  *
- * glibc's system() ignores SIGINT while it waits, and IPython swallows the interrupt of `!command` and
- * leaves the children of `x = !command` behind. So the child of the command that runs is found in
- * /proc: who was not there when the command was noted. A terminal would signal the whole foreground
- * group; here all descendants get it. Those that outlive their parent are remembered with the time
- * of their start, because by then nothing else leads to them; they have a second, which may be longer
- * than their call. Notes come from the Python half's
- * threads, signals from the event half's: all state is under one lock.
+ * glibc's system() ignores SIGINT while it waits, and IPython swallows the interrupt of `!command`
+ * and leaves the children of `x = !command` behind. So the child of the command that runs is found
+ * in /proc: who was not there when the command was noted. A terminal would signal the whole
+ * foreground group; here all descendants get it. Those that outlive their parent are remembered
+ * with the time of their start, because by then nothing else leads to them; they have a second,
+ * which may be longer than their call. Notes come from the Python half's threads, signals from the
+ * event half's: all state is under one lock.
  */
 
 #include <dirent.h>
@@ -41,7 +41,7 @@ struct processes {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Under the lock. */
-static struct processes before; /* children when the command was noted */
+static struct processes before;  /* children when the command was noted */
 static struct processes tracked; /* of the command, so far */
 static struct processes doomed;  /* of commands whose calls have ended */
 static struct timespec deadline; /* CLOCK_MONOTONIC; of the doomed */

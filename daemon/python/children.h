@@ -4,8 +4,8 @@
 #include <stdbool.h>
 
 /*
- * Children of the cell's shell commands (`!command`, `x = !command`, %%bash, os.system): they are ended
- * with the call that is interrupted. Children that user code started itself stay.
+ * Children of the cell's shell commands (`!command`, `x = !command`, %%bash, os.system): they are
+ * ended with the call that is interrupted. Children that user code started itself stay.
  */
 
 /* A call begins: no command so far. */
@@ -23,6 +23,6 @@ void children_doom(void);
 /* Kills those whose second is over. True while there are some that wait. Any thread, no GIL. */
 bool children_reap(void);
 
-/* Sends `signal` to the command's children and to theirs, also to those it was sent before. Any thread,
- * no GIL. */
+/* Sends `signal` to the command's children and to theirs, also to those it was sent before. Any
+ * thread, no GIL. */
 void children_signal(int signal);

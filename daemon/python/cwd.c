@@ -3,8 +3,8 @@
  * Working Directory
  *
  * Each session has its own, and all share one shell: so it is entered at the start of each call and
- * asked for at its end. The Python thread's directory is its own (daemon/fds.h), the event half never
- * sees it.
+ * asked for at its end. The Python thread's directory is its own (daemon/fds.h), the event half
+ * never sees it.
  */
 
 #include <errno.h>

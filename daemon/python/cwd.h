@@ -7,8 +7,8 @@
 void cwd_init(void);
 
 /*
- * Goes to a session's directory, NULL: it has none. When it is gone, goes home instead and puts a note
- * for the user into *ret_note (owned by the caller), else NULL.
+ * Goes to a session's directory, NULL: it has none. When it is gone, goes home instead and puts a
+ * note for the user into *ret_note (owned by the caller), else NULL.
  */
 void cwd_enter(const char *directory, char **ret_note);
 

@@ -9,7 +9,7 @@
 int display_install(void);
 
 /*
- * Appends an item made of `data` (dict, MIME type -> payload) and `metadata` (dict or NULL). Runs no
- * formatter. 0 or -1 with an exception.
+ * Appends an item made of `data` (dict, MIME type -> payload) and `metadata` (dict or NULL). Runs
+ * no formatter. 0 or -1 with an exception.
  */
 int display_add(PyObject *data, PyObject *metadata);

@@ -2,9 +2,9 @@
 /*
  * execute
  *
- * One cell through IPython's own run_cell, and what came of it as an answer. The members are written
- * in the contract's order; stdout, stderr and `truncated` are the event half's, which knows the pipes.
- * The count is kept here: IPython's own goes back on `%reset` and jumps on some errors.
+ * One cell through IPython's own run_cell, and what came of it as an answer. The members are
+ * written in the contract's order; stdout, stderr and `truncated` are the event half's, which knows
+ * the pipes. The count is kept here: IPython's own goes back on `%reset` and jumps on some errors.
  */
 
 #include <stdlib.h>
@@ -56,7 +56,8 @@ static int find_code(struct tool_run *run, PyObject **ret_code, struct answer_er
 	if (!stripped)
 		return -1;
 	if (PyUnicode_GetLength(stripped) == 0) {
-		toolbox_refuse(ret_error, "invalid_code", "`code` is blank; there is nothing to run.");
+		toolbox_refuse(
+			ret_error, "invalid_code", "`code` is blank; there is nothing to run.");
 		return 1;
 	}
 	*ret_code = values[0];
@@ -79,7 +80,9 @@ static void set_count(PyObject *shell, long n) {
 		PyErr_Clear();
 }
 
-/* The number of the cell that begins: never one that was used before, whatever became of IPython's. */
+/*
+ * The number of the cell that begins: never one that was used before, whatever became of IPython's.
+ */
 static long begin_count(PyObject *shell) {
 	static long last;
 	long n = get_count(shell);
@@ -144,8 +147,8 @@ static PyObject *get_some(PyObject *o, const char *name) {
 }
 
 /*
- * IPython compiles so that it can tell an unfinished cell, and then says only that. Compiled once more
- * without that flag, Python says what was left open.
+ * IPython compiles so that it can tell an unfinished cell, and then says only that. Compiled once
+ * more without that flag, Python says what was left open.
  */
 static void explain_incomplete(PyObject *code, PyObject **exception) {
 	auto_py *message = py_getattr_or_null(*exception, "msg");
@@ -161,8 +164,8 @@ static void explain_incomplete(PyObject *code, PyObject **exception) {
 	source = py_utf8(code);
 	name = py_utf8(filename);
 	if (source && name)
-		compiled = Py_CompileString(PyBytes_AsString(source), PyBytes_AsString(name),
-			Py_file_input);
+		compiled = Py_CompileString(
+			PyBytes_AsString(source), PyBytes_AsString(name), Py_file_input);
 	if (PyErr_ExceptionMatches(PyExc_SyntaxError)) {
 		Py_DECREF(*exception);
 		*exception = pyerr_fetch();
@@ -225,13 +228,16 @@ static char *represent(PyObject *value, size_t limit) {
 	auto_py *bytes = text ? py_utf8(text) : NULL;
 
 	if (bytes)
-		return pyerr_bound(PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes), limit, NULL);
+		return pyerr_bound(
+			PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes), limit, NULL);
 	if (PyErr_Occurred() && pyerr_clear_unless_interrupt() < 0)
 		return NULL;
 	return convert_repr(value, limit, NULL);
 }
 
-/* Writes the object that stands for a value without a JSON form. -1 with an exception or without. */
+/*
+ * Writes the object that stands for a value without a JSON form. -1 with an exception or without.
+ */
 static int write_stand_in(struct buf *b, PyObject *value) {
 	auto_py *type = py_qualified_type(value);
 	auto_py *type_text = type ? py_utf8(type) : NULL;
@@ -304,7 +310,8 @@ static int add_value_text(struct answer *a, PyObject *value) {
  * The value in the forms that the profile wants: JSON and rich forms, or text. All of it runs user
  * code. -1 with an exception, which is the call's interrupt or memory.
  */
-static int show_value(struct tool_run *run, PyObject *value, struct buf *result, bool *ret_has_text) {
+static int show_value(
+	struct tool_run *run, PyObject *value, struct buf *result, bool *ret_has_text) {
 	bool is_json;
 	int shown = 0;
 

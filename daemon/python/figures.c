@@ -48,7 +48,9 @@ static double needed_scale(PyObject *png) {
 	return scale;
 }
 
-/* PNG of the figure within the bounds, as far as a few attempts get: new reference, None, or NULL. */
+/*
+ * PNG of the figure within the bounds, as far as a few attempts get: new reference, None, or NULL.
+ */
 static PyObject *render(PyObject *figure) {
 	auto_py *png = print_figure(figure, 0);
 	auto_py *dpi_object = png ? PyObject_GetAttrString(figure, "dpi") : NULL;
@@ -86,9 +88,10 @@ static int show(PyObject *figure) {
 /* pyplot's registry of open figures, when pyplot is loaded at all; NULL without an exception. */
 static PyObject *get_registry(void) {
 	borrowed PyObject *modules = PySys_GetObject("modules");
-	borrowed PyObject *helpers = modules && PyDict_Check(modules)
-		? PyDict_GetItemString(modules, "matplotlib._pylab_helpers")
-		: NULL;
+	borrowed PyObject *helpers =
+		modules && PyDict_Check(modules)
+			? PyDict_GetItemString(modules, "matplotlib._pylab_helpers")
+			: NULL;
 	auto_py *registry = helpers ? py_getattr_or_null(helpers, "Gcf") : NULL;
 	auto_py *figures = registry ? py_getattr_or_null(registry, "figs") : NULL;
 	bool has_figures = figures && PyObject_Size(figures) > 0;
@@ -100,7 +103,8 @@ static PyObject *get_registry(void) {
 static void print_error(void) {
 	auto_py *exception = pyerr_fetch();
 	auto_py *print = py_import_attr("traceback", "print_exception");
-	auto_py *result = print && exception ? PyObject_CallFunctionObjArgs(print, exception, NULL) : NULL;
+	auto_py *result =
+		print && exception ? PyObject_CallFunctionObjArgs(print, exception, NULL) : NULL;
 
 	if (!result)
 		PyErr_Clear();
@@ -108,12 +112,13 @@ static void print_error(void) {
 
 int figures_flush(PyObject *skip) {
 	auto_py *registry = get_registry();
-	auto_py *managers = registry ? py_call_method(registry, "get_all_fig_managers", "()") : NULL;
+	auto_py *managers =
+		registry ? py_call_method(registry, "get_all_fig_managers", "()") : NULL;
 	auto_py *closed = NULL;
 	int r = 0;
 
-	for (Py_ssize_t i = 0; r == 0 && managers && PyList_Check(managers) && i < PyList_Size(managers);
-		i++) {
+	for (Py_ssize_t i = 0;
+		r == 0 && managers && PyList_Check(managers) && i < PyList_Size(managers); i++) {
 		auto_py *canvas = PyObject_GetAttrString(PyList_GetItem(managers, i), "canvas");
 		auto_py *figure = canvas ? PyObject_GetAttrString(canvas, "figure") : NULL;
 
@@ -142,9 +147,10 @@ static PyObject *show_all(PyObject *self, PyObject *args, PyObject *kwargs) {
 /* Makes agg the backend and its show() ours. Before pyplot is loaded, or after. */
 static int set_backend(void) {
 	/* pyplot asks for the signature, which stands in the first line. */
-	static PyMethodDef method = { "show", (PyCFunction)(void (*)(void))show_all,
-		METH_VARARGS | METH_KEYWORDS,
-		"show(*args, **kwargs)\n--\n\nShows the open figures in the answer and closes them." };
+	static PyMethodDef method = {
+		"show", (PyCFunction)(void (*)(void))show_all, METH_VARARGS | METH_KEYWORDS,
+		"show(*args, **kwargs)\n--\n\nShows the open figures in the answer and closes them."
+	};
 	auto_py *agg = PyImport_ImportModule("matplotlib.backends.backend_agg");
 	auto_py *parameters = agg ? py_import_attr("matplotlib", "rcParams") : NULL;
 	auto_py *function = parameters ? PyCFunction_NewEx(&method, NULL, NULL) : NULL;

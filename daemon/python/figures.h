@@ -12,7 +12,7 @@ int figures_install(void);
 void figures_on_import(PyObject *args);
 
 /*
- * Shows the figures that are still open as display items and closes them; `skip` (may be NULL) is only
- * closed. 0, or -1 when the call was interrupted (exception set); other errors go to stderr.
+ * Shows the figures that are still open as display items and closes them; `skip` (may be NULL) is
+ * only closed. 0, or -1 when the call was interrupted (exception set); other errors go to stderr.
  */
 int figures_flush(PyObject *skip);

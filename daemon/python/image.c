@@ -2,9 +2,9 @@
 /*
  * Images
  *
- * Sizes are read from the headers: an agent's client may refuse a picture that is too large, and then
- * the whole answer. Saved copies are for clients that show none; their number is bounded, because the
- * directory usually lies in memory.
+ * Sizes are read from the headers: an agent's client may refuse a picture that is too large, and
+ * then the whole answer. Saved copies are for clients that show none; their number is bounded,
+ * because the directory usually lies in memory.
  */
 
 #include <errno.h>
@@ -60,13 +60,15 @@ static unsigned little_endian(const unsigned char *p, size_t n) {
 }
 
 /* The frame header stands behind any number of segments. */
-static bool jpeg_size(const unsigned char *p, size_t len, unsigned *ret_width, unsigned *ret_height) {
+static bool jpeg_size(
+	const unsigned char *p, size_t len, unsigned *ret_width, unsigned *ret_height) {
 	size_t at = 2;
 
 	while (at + 9 < len && p[at] == 0xff) {
 		unsigned marker = p[at + 1];
 
-		if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) {
+		if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
+			marker != 0xcc) {
 			*ret_height = big_endian(p + at + 5, 2);
 			*ret_width = big_endian(p + at + 7, 2);
 			return true;
@@ -77,7 +79,8 @@ static bool jpeg_size(const unsigned char *p, size_t len, unsigned *ret_width, u
 }
 
 /* Three forms: lossy, lossless, extended. */
-static bool webp_size(const unsigned char *p, size_t len, unsigned *ret_width, unsigned *ret_height) {
+static bool webp_size(
+	const unsigned char *p, size_t len, unsigned *ret_width, unsigned *ret_height) {
 	if (len < 30)
 		return false;
 	if (!memcmp(p + 12, "VP8 ", 4)) {
@@ -132,7 +135,7 @@ char *image_base64(const void *data, size_t len, size_t *ret_len) {
 	for (size_t i = 0; i < len; i += 3) {
 		size_t left = len - i;
 		uint32_t group = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
-			(left > 2 ? p[i + 2] : 0);
+				 (left > 2 ? p[i + 2] : 0);
 
 		*out++ = digits[group >> 18];
 		*out++ = digits[group >> 12 & 63];
@@ -165,7 +168,8 @@ static int open_next(const char *directory, const char *extension, char **ret_pa
 
 	/* An earlier daemon of that name may have left some. */
 	while (fd < 0) {
-		auto_free char *path = answer_message("%s/image-%u.%s", directory, ++number, extension);
+		auto_free char *path =
+			answer_message("%s/image-%u.%s", directory, ++number, extension);
 
 		fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
 		if (fd < 0 && (!path || errno != EEXIST))

@@ -21,7 +21,7 @@ bool image_size(const void *data, size_t len, unsigned *ret_width, unsigned *ret
 char *image_base64(const void *data, size_t len, size_t *ret_len);
 
 /*
- * Saves an image under a new name in `directory`; the oldest of 64 gives way. The file's path, owned by
- * the caller; NULL when it could not be written, which is no failure of the call.
+ * Saves an image under a new name in `directory`; the oldest of 64 gives way. The file's path,
+ * owned by the caller; NULL when it could not be written, which is no failure of the call.
  */
 char *image_save(const char *directory, const char *extension, const void *data, size_t len);

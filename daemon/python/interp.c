@@ -52,8 +52,8 @@ static bool find_init_config(struct init_config *c) {
 }
 
 /* A configuration starts out isolated; this undoes what an ordinary `python` does not have. */
-static int start_with_config(const struct init_config *c, const char *executable,
-	char **ret_message) {
+static int start_with_config(
+	const struct init_config *c, const char *executable, char **ret_message) {
 	static const struct {
 		const char *name;
 		int64_t value;
@@ -81,15 +81,17 @@ static int start_with_config(const struct init_config *c, const char *executable
 	if (r != 0) {
 		if (config)
 			c->get_error(config, &message);
-		*ret_message = answer_message("Python could not be initialised for %s: %s", executable,
-			message ? message : "memory is short");
+		*ret_message = answer_message("Python could not be initialised for %s: %s",
+			executable, message ? message : "memory is short");
 	}
 	if (config)
 		c->free(config);
 	return r == 0 ? 0 : -1;
 }
 
-/* Up to 3.13, where a fatal fault of the installation ends the process with Python's own message. */
+/*
+ * Up to 3.13, where a fatal fault of the installation ends the process with Python's own message.
+ */
 static int start_with_name(const char *executable, char **ret_message) {
 	void (*set_program_name)(const wchar_t *name);
 	void (*initialize)(int with_signals);
@@ -101,10 +103,11 @@ static int start_with_name(const char *executable, char **ret_message) {
 	/* Python keeps the pointer: never freed. */
 	name = n == (size_t)-1 ? NULL : calloc(n + 1, sizeof(*name));
 	if (!set_program_name || !initialize || !name) {
-		*ret_message = answer_message("the libpython of %s lacks its start functions, or its "
-					      "path is not valid in the locale's encoding; use another "
-					      "interpreter (IPYTHON_MCP_PYTHON)",
-			executable);
+		*ret_message =
+			answer_message("the libpython of %s lacks its start functions, or its "
+				       "path is not valid in the locale's encoding; use another "
+				       "interpreter (IPYTHON_MCP_PYTHON)",
+				executable);
 		return -1;
 	}
 	mbstowcs(name, executable, n + 1);
@@ -141,8 +144,8 @@ int interp_start(const struct shell_interpreter *interpreter, char **ret_message
 		return -1;
 	if (set_paths() < 0) {
 		PyErr_Clear();
-		*ret_message = answer_message("sys.path of %s could not be set up",
-			interpreter->executable);
+		*ret_message = answer_message(
+			"sys.path of %s could not be set up", interpreter->executable);
 		return -1;
 	}
 	return 0;
@@ -162,7 +165,7 @@ int interp_add_audit_hook(int (*hook)(const char *event, PyObject *args, void *c
 bool interp_function_parts(PyObject *function, PyObject **ret_parts) {
 	static const char *const names[INTERP_N_FUNCTION_PARTS] = { "PyFunction_GetCode",
 		"PyFunction_GetDefaults", "PyFunction_GetKwDefaults", "PyFunction_GetAnnotations" };
-	static PyObject *(*get[INTERP_N_FUNCTION_PARTS])(PyObject *function);
+	static PyObject *(*get[INTERP_N_FUNCTION_PARTS])(PyObject * function);
 	static bool is_looked_up, is_whole = true;
 
 	for (size_t i = 0; !is_looked_up && i < ARRAY_LEN(names); i++) {

@@ -2,10 +2,11 @@
 /*
  * Interrupts
  *
- * An interrupt is a real SIGINT aimed at Python's main thread: it ends a sleep, a lock wait, a system
- * call and a spinning loop alike. The danger is a late one that hits the next call, so there is a
- * fence: it is sent under a lock and only while its call is armed; the end of a call takes the same
- * lock, lets the kernel deliver what is under way, and drains what Python has noted but not raised.
+ * An interrupt is a real SIGINT aimed at Python's main thread: it ends a sleep, a lock wait, a
+ * system call and a spinning loop alike. The danger is a late one that hits the next call, so there
+ * is a fence: it is sent under a lock and only while its call is armed; the end of a call takes the
+ * same lock, lets the kernel deliver what is under way, and drains what Python has noted but not
+ * raised.
  */
 
 #include <pthread.h>
@@ -50,8 +51,9 @@ static void restore_handler(void) {
 }
 
 /*
- * What was sent and not raised yet. The unblocking system call of restore_handler() has let the kernel
- * deliver it; now Python's own note of it is used up. Handlers of other signals may run here, too.
+ * What was sent and not raised yet. The unblocking system call of restore_handler() has let the
+ * kernel deliver it; now Python's own note of it is used up. Handlers of other signals may run
+ * here, too.
  */
 static void drain(void) {
 	while (PyErr_CheckSignals() < 0)

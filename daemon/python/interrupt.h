@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Interrupts: armed for one call; a late one is drained, never inherited by the next. An interrupt is
- * SIGINT sent to Python's main thread under a lock that the end of a call takes, too.
+ * Interrupts: armed for one call; a late one is drained, never inherited by the next. An interrupt
+ * is SIGINT sent to Python's main thread under a lock that the end of a call takes, too.
  */
 
 #include "daemon/shell.h"
@@ -15,7 +15,8 @@ void interrupt_init(void);
 /* Arms for call `id`: Python's default SIGINT handler and the signal mask are put back first. */
 void interrupt_arm(uint64_t id);
 
-/* Call `id` was submitted: until it is armed, an interrupt for it hits what keeps the thread. No GIL. */
+/* Call `id` was submitted: until it is armed, an interrupt for it hits what keeps the thread. No
+ * GIL. */
 void interrupt_announce(uint64_t id);
 
 /*
@@ -28,8 +29,8 @@ bool interrupt_disarm(enum shell_reason *ret_reason);
 bool interrupt_is_set(enum shell_reason *ret_reason);
 
 /*
- * Right before user code gets control: an interrupt that came while the call was being prepared, and was
- * cleared there with errors of no interest, is sent anew.
+ * Right before user code gets control: an interrupt that came while the call was being prepared,
+ * and was cleared there with errors of no interest, is sent anew.
  */
 void interrupt_renew(void);
 

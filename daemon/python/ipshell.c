@@ -2,9 +2,9 @@
 /*
  * The Shell
  *
- * The one InteractiveShell. It is IPython's own class, not a subclass: what must differ is shadowed on
- * the instance (here for errors and shell commands, in display.c for output), so that extensions find
- * what they know. Whoever wants an own configuration names a profile, which profile.c loads.
+ * The one InteractiveShell. It is IPython's own class, not a subclass: what must differ is shadowed
+ * on the instance (here for errors and shell commands, in display.c for output), so that extensions
+ * find what they know. Whoever wants an own configuration names a profile, which profile.c loads.
  */
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 #include "daemon/python/pyerr.h"
 
 static PyObject *shell;
-static PyObject *shown;    /* what showtraceback() was last asked to show since the cell began */
-static bool is_swallowed;  /* whoever asked went on as if nothing had happened */
+static PyObject *shown;   /* what showtraceback() was last asked to show since the cell began */
+static bool is_swallowed; /* whoever asked went on as if nothing had happened */
 static bool is_quiet;
 static char *version, *package_directory;
 
@@ -43,7 +43,8 @@ static void remember_last(PyObject *exception) {
 /* IPython warns after a SystemExit that `exit` is the way out, which here is no help to anybody. */
 static void silence_exit_warning(void) {
 	auto_py *filter = py_import_attr("warnings", "filterwarnings");
-	auto_py *result = filter ? PyObject_CallFunction(filter, "ss", "ignore", "To exit: use ") : NULL;
+	auto_py *result =
+		filter ? PyObject_CallFunction(filter, "ss", "ignore", "To exit: use ") : NULL;
 
 	if (!result)
 		PyErr_Clear();
@@ -174,9 +175,9 @@ static PyObject *ipython_directory(void) {
 static PyObject *default_config(void) {
 	auto_py *class = py_import_attr("traitlets.config", "Config");
 
-	return class ? PyObject_CallFunction(class, "{s:{s:O},s:{s:s}}", "HistoryManager", "enabled",
-			       half.settings->history ? Py_True : Py_False, "InteractiveShell", "colors",
-			       "nocolor")
+	return class ? PyObject_CallFunction(class, "{s:{s:O},s:{s:s}}", "HistoryManager",
+			       "enabled", half.settings->history ? Py_True : Py_False,
+			       "InteractiveShell", "colors", "nocolor")
 		     : NULL;
 }
 
@@ -188,7 +189,8 @@ static PyObject *build(PyObject *config) {
 	auto_py *class = py_import_attr("IPython.core.interactiveshell", "InteractiveShell");
 	auto_py *directory = ipython_directory();
 	auto_py *variables = py_import_attr("os", "environ");
-	auto_py *hidden = variables ? py_call_method(variables, "pop", "(sO)", "VIRTUAL_ENV", Py_None) : NULL;
+	auto_py *hidden =
+		variables ? py_call_method(variables, "pop", "(sO)", "VIRTUAL_ENV", Py_None) : NULL;
 	auto_py *create = class ? PyObject_GetAttrString(class, "instance") : NULL;
 	auto_py *args = PyTuple_New(0);
 	auto_py *kwargs = Py_BuildValue("{s:O}", "config", config);
@@ -197,19 +199,21 @@ static PyObject *build(PyObject *config) {
 
 	if (!create || !directory || !hidden || !args || !kwargs)
 		return NULL;
-	if (PyObject_IsTrue(directory) && PyDict_SetItemString(kwargs, "ipython_dir", directory) < 0)
+	if (PyObject_IsTrue(directory) &&
+		PyDict_SetItemString(kwargs, "ipython_dir", directory) < 0)
 		return NULL;
 	if (profile && PyDict_SetItemString(kwargs, "profile_dir", profile) < 0)
 		return NULL;
 	built = PyObject_Call(create, args, kwargs);
-	if (built && hidden != Py_None && PyMapping_SetItemString(variables, "VIRTUAL_ENV", hidden) < 0)
+	if (built && hidden != Py_None &&
+		PyMapping_SetItemString(variables, "VIRTUAL_ENV", hidden) < 0)
 		PyErr_Clear();
 	return built;
 }
 
 /*
- * `!command` writes to our descriptors itself, as in IPython's terminal: no terminal is faked between,
- * and its errors stay apart from its output.
+ * `!command` writes to our descriptors itself, as in IPython's terminal: no terminal is faked
+ * between, and its errors stay apart from its output.
  */
 static int use_plain_system(void) {
 	auto_py *raw = PyObject_GetAttrString(shell, "system_raw");
@@ -241,20 +245,23 @@ int ipshell_new(char **ret_message) {
 			return -1;
 		}
 		PyErr_Clear();
-		*ret_message = answer_message("there is no IPython in the environment of %s; install it "
-					      "with: %s -m pip install ipython",
-			executable, executable);
+		*ret_message =
+			answer_message("there is no IPython in the environment of %s; install it "
+				       "with: %s -m pip install ipython",
+				executable, executable);
 		return -1;
 	}
 	if (strtol(version, NULL, 10) < 8) {
-		*ret_message = answer_message("IPython %s in the environment of %s is too old, 8.0 or "
-					      "later is needed; install it with: %s -m pip install -U "
-					      "ipython",
-			version, executable, executable);
+		*ret_message =
+			answer_message("IPython %s in the environment of %s is too old, 8.0 or "
+				       "later is needed; install it with: %s -m pip install -U "
+				       "ipython",
+				version, executable, executable);
 		return -1;
 	}
-	config = half.settings->ipython_profile ? profile_config(half.settings->ipython_profile, ret_message)
-						: default_config();
+	config = half.settings->ipython_profile
+			 ? profile_config(half.settings->ipython_profile, ret_message)
+			 : default_config();
 	if (!config) {
 		if (!*ret_message)
 			*ret_message = start_message("IPython's configuration");

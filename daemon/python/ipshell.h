@@ -7,8 +7,8 @@
 
 /*
  * Builds the shell: IPython's own configuration is not loaded unless settings name a profile, no
- * history database unless settings ask, no colours, no banner, no atexit output. Preloads and aliases
- * are environment.c's. -1 with *ret_message (owned by the caller).
+ * history database unless settings ask, no colours, no banner, no atexit output. Preloads and
+ * aliases are environment.c's. -1 with *ret_message (owned by the caller).
  */
 int ipshell_new(char **ret_message);
 
@@ -21,12 +21,13 @@ PyObject *ipshell_namespace(void);
 /* IPython.__version__, borrowed UTF-8. */
 const char *ipshell_ipython_version(void);
 
-/* The directory IPython's package lies in, with a slash at its end: frames from there are not user code. */
+/* The directory IPython's package lies in, with a slash at its end: frames from there are not user
+ * code. */
 const char *ipshell_package_directory(void);
 
 /*
- * Puts a C function over each method of `object` that this version of IPython has. `methods` is static
- * and ends with an empty row. -1 with an exception.
+ * Puts a C function over each method of `object` that this version of IPython has. `methods` is
+ * static and ends with an empty row. -1 with an exception.
  */
 int ipshell_shadow(PyObject *object, PyMethodDef *methods);
 
@@ -36,5 +37,7 @@ int ipshell_shadow(PyObject *object, PyMethodDef *methods);
  */
 PyObject *ipshell_take_shown(bool *ret_swallowed);
 
-/* While quiet, errors of formatters are not printed: the daemon looks at the value, not the user. */
+/*
+ * While quiet, errors of formatters are not printed: the daemon looks at the value, not the user.
+ */
 void ipshell_set_quiet(bool quiet);

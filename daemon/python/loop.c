@@ -2,9 +2,10 @@
 /*
  * IPython's asyncio Loop
  *
- * Cells with a top-level await run on one loop that IPython keeps. Tasks that they leave go on between
- * calls, because the wait for the next call then runs that loop. It is never running while a cell
- * starts, so asyncio.run() works in cells as in a script. All state here is guarded by the GIL.
+ * Cells with a top-level await run on one loop that IPython keeps. Tasks that they leave go on
+ * between calls, because the wait for the next call then runs that loop. It is never running while
+ * a cell starts, so asyncio.run() works in cells as in a script. All state here is guarded by the
+ * GIL.
  */
 
 #include <string.h>
@@ -54,7 +55,8 @@ void loop_leave(void) {
 	Py_CLEAR(running);
 }
 
-/* Runs until somebody stops the loop. An exception of a task is printed: the others go on next time. */
+/* Runs until somebody stops the loop. An exception of a task is printed: the others go on next
+ * time. */
 static bool run_forever(PyObject *loop) {
 	auto_py *result = py_call_method(loop, "run_forever", "()");
 
@@ -71,7 +73,8 @@ static PyObject *on_stop(PyObject *self, PyObject *args) {
 
 void loop_run(void) {
 	run_forever(running);
-	/* A task ended the loop before our stop did: left there, it would end the next cell's await. */
+	/* A task ended the loop before our stop did: left there, it would end the next cell's
+	 * await. */
 	while (is_stop_under_way && run_forever(running))
 		;
 	loop_leave();
@@ -84,7 +87,8 @@ void loop_stop(void) {
 
 	if (!running || is_stop_under_way)
 		return;
-	/* Before it is scheduled: the loop may run it, and be entered anew, before the call returns. */
+	/* Before it is scheduled: the loop may run it, and be entered anew, before the call
+	 * returns. */
 	is_stop_under_way = true;
 	function = PyCFunction_NewEx(&method, NULL, NULL);
 	if (function)
@@ -99,7 +103,7 @@ static bool runs(PyObject *task, PyObject *sought) {
 	auto_py *coroutine = py_call_method(task, "get_coro", "()");
 	auto_py *name = coroutine ? PyObject_GetAttrString(coroutine, "__name__") : NULL;
 	bool is = name && PyUnicode_Check(name) &&
-		PyUnicode_CompareWithASCIIString(name, "run_cell_async") == 0;
+		  PyUnicode_CompareWithASCIIString(name, "run_cell_async") == 0;
 
 	PyErr_Clear();
 	return sought ? coroutine == sought : is;
@@ -111,7 +115,8 @@ static void end_task(PyObject *loop, PyObject *task) {
 	auto_py *wait = py_import_attr("asyncio", "wait");
 	auto_py *args = Py_BuildValue("([O])", task);
 	auto_py *kwargs = Py_BuildValue("{s:d}", "timeout", 1.0);
-	auto_py *waiter = cancelled && wait && args && kwargs ? PyObject_Call(wait, args, kwargs) : NULL;
+	auto_py *waiter =
+		cancelled && wait && args && kwargs ? PyObject_Call(wait, args, kwargs) : NULL;
 	auto_py *done = waiter ? py_call_method(loop, "run_until_complete", "(O)", waiter) : NULL;
 
 	PyErr_Clear();

@@ -2,10 +2,10 @@
 /*
  * IPython Profiles
  *
- * What `ipython --profile NAME` would load: configuration files, extensions, lines and files to run,
- * the startup folder. IPython's application class logs failures and goes on; a daemon that started
- * with half of a person's configuration would puzzle them later, so here each failure ends the start
- * and names the file.
+ * What `ipython --profile NAME` would load: configuration files, extensions, lines and files to
+ * run, the startup folder. IPython's application class logs failures and goes on; a daemon that
+ * started with half of a person's configuration would puzzle them later, so here each failure ends
+ * the start and names the file.
  */
 
 #include <stdlib.h>
@@ -31,8 +31,9 @@ static char *failure(PyObject *what) {
 		pyerr_describe(exception, "startup_failed", &e);
 	line = e.line ? answer_message(", line %ld", e.line) : NULL;
 	return answer_message("IPython's profile %s cannot be loaded: %s%s%s%s: %s",
-		half.settings->ipython_profile, name ? PyBytes_AsString(name) : "", line ? line : "",
-		name ? ": " : "", e.error_type ? e.error_type : "error", e.message ? e.message : "");
+		half.settings->ipython_profile, name ? PyBytes_AsString(name) : "",
+		line ? line : "", name ? ": " : "", e.error_type ? e.error_type : "error",
+		e.message ? e.message : "");
 }
 
 /* The profile's directory as IPython finds it. */
@@ -77,7 +78,8 @@ static int load_file(PyObject *into, PyObject *directory, const char *class_name
 	return -1;
 }
 
-/* What the daemon needs, whatever the profile says: no colours, and history only when it is asked for. */
+/* What the daemon needs, whatever the profile says: no colours, and history only when it is asked
+ * for. */
 static int add_ours(PyObject *into) {
 	auto_py *class = py_import_attr("traitlets.config", "Config");
 	auto_py *ours = class ? PyObject_CallFunction(class, "{s:{s:O},s:{s:s}}", "HistoryManager",
@@ -103,8 +105,10 @@ PyObject *profile_config(const char *name, char **ret_message) {
 	for (Py_ssize_t i = 0; i < PyList_Size(directories); i++) {
 		borrowed PyObject *at = PyList_GetItem(directories, i);
 
-		if (load_file(whole, at, "PyFileConfigLoader", "ipython_config.py", ret_message) < 0 ||
-			load_file(whole, at, "JSONFileConfigLoader", "ipython_config.json", ret_message) < 0)
+		if (load_file(whole, at, "PyFileConfigLoader", "ipython_config.py", ret_message) <
+				0 ||
+			load_file(whole, at, "JSONFileConfigLoader", "ipython_config.json",
+				ret_message) < 0)
 			return NULL;
 	}
 	if (add_ours(whole) < 0) {
@@ -151,8 +155,8 @@ static PyObject *run_file(PyObject *path) {
 		return NULL;
 	args = is_ipython == Py_True ? Py_BuildValue("(O)", path)
 				     : Py_BuildValue("(OO)", path, namespace);
-	run = PyObject_GetAttrString(ipshell_get(),
-		is_ipython == Py_True ? "safe_execfile_ipy" : "safe_execfile");
+	run = PyObject_GetAttrString(
+		ipshell_get(), is_ipython == Py_True ? "safe_execfile_ipy" : "safe_execfile");
 	result = run && args ? PyObject_Call(run, args, kwargs) : NULL;
 	if (result && PyDict_DelItemString(namespace, "__file__") < 0)
 		PyErr_Clear();
@@ -250,7 +254,8 @@ int profile_start(char **ret_message) {
 			continue;
 		/* One extension may also be given as a plain string. */
 		if (items && PyUnicode_Check(items)) {
-			auto_py *one = PyObject_IsTrue(items) ? Py_BuildValue("[O]", items) : PyList_New(0);
+			auto_py *one = PyObject_IsTrue(items) ? Py_BuildValue("[O]", items)
+							      : PyList_New(0);
 
 			if (for_each(one, steps[i].step, ret_message) < 0)
 				return -1;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* A person's IPython profile: configuration, extensions and startup files, as `ipython --profile`. */
+/*
+ * A person's IPython profile: configuration, extensions and startup files, as `ipython --profile`.
+ */
 
 #include "daemon/python/py.h"
 

@@ -77,6 +77,22 @@ PyObject *py_getattr_or_null(PyObject *o, const char *name) {
 	return value;
 }
 
+PyObject *py_attr_utf8(PyObject *o, const char *name) {
+	auto_py *value = PyObject_GetAttrString(o, name);
+	PyObject *bytes = value && PyUnicode_Check(value) ? py_utf8(value) : NULL;
+
+	PyErr_Clear();
+	return bytes;
+}
+
+long py_attr_number(PyObject *o, const char *name) {
+	auto_py *value = PyObject_GetAttrString(o, name);
+	long n = value && PyLong_Check(value) ? PyLong_AsLong(value) : 0;
+
+	PyErr_Clear();
+	return n > 0 ? n : 0;
+}
+
 PyObject *py_call_method(PyObject *o, const char *name, const char *format, ...) {
 	auto_py *method = PyObject_GetAttrString(o, name);
 	auto_py *args = NULL;
@@ -98,7 +114,8 @@ PyObject *py_import_attr(const char *module, const char *attribute) {
 	return m ? PyObject_GetAttrString(m, attribute) : NULL;
 }
 
-/* type.__module__ as `type` itself answers it, so that no metaclass is asked; NULL without exception. */
+/* type.__module__ as `type` itself answers it, so that no metaclass is asked; NULL without
+ * exception. */
 static PyObject *module_of(PyTypeObject *type) {
 	static PyObject *descriptor;
 	PyObject *module;
@@ -108,7 +125,8 @@ static PyObject *module_of(PyTypeObject *type) {
 
 		descriptor = dict ? PyMapping_GetItemString(dict, "__module__") : NULL;
 	}
-	module = descriptor ? py_call_method(descriptor, "__get__", "(OO)", type, &PyType_Type) : NULL;
+	module = descriptor ? py_call_method(descriptor, "__get__", "(OO)", type, &PyType_Type)
+			    : NULL;
 	if (module && PyUnicode_Check(module))
 		return module;
 	PyErr_Clear();

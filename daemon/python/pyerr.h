@@ -24,6 +24,6 @@ PyObject *pyerr_fetch(void);
  * noticed: returns -1 with KeyboardInterrupt still set when it is one, else 0. */
 int pyerr_clear_unless_interrupt(void);
 
-/* Cuts `text` (valid UTF-8) to `limit` code points, with … as the last when cut. New memory, NULL when
- * short; *ret_cut (may be NULL) tells. */
+/* Cuts `text` (valid UTF-8) to `limit` code points, with … as the last when cut. New memory, NULL
+ * when short; *ret_cut (may be NULL) tells. */
 char *pyerr_bound(const char *text, size_t len, size_t limit, bool *ret_cut);

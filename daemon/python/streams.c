@@ -2,10 +2,10 @@
 /*
  * Streams
  *
- * sys.stdin, stdout and stderr as ordinary text files on descriptors 0 to 2, fully buffered: a system
- * call for each print would cost more than most cells. What a cell does to them (closes, replaces,
- * redirects) lasts for that cell. The descriptors are the Python thread's own; when a cell has closed
- * or replaced one, the event half's copy of it is fetched again.
+ * sys.stdin, stdout and stderr as ordinary text files on descriptors 0 to 2, fully buffered: a
+ * system call for each print would cost more than most cells. What a cell does to them (closes,
+ * replaces, redirects) lasts for that cell. The descriptors are the Python thread's own; when a
+ * cell has closed or replaced one, the event half's copy of it is fetched again.
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static struct stream {
 	PyObject *file; /* ours */
 	dev_t dev;      /* what the descriptor has to be */
 	ino_t ino;
-	int spare;      /* a duplicate, where the event half's cannot be fetched; else -1 */
+	int spare; /* a duplicate, where the event half's cannot be fetched; else -1 */
 } streams[] = {
 	{ "stdin", "__stdin__", "<stdin>", .spare = -1 },
 	{ "stdout", "__stdout__", "<stdout>", .spare = -1 },
@@ -68,7 +68,7 @@ static bool is_table_shared(void) {
 		auto_close int copy = fetch(ends[0]);
 
 		is_shared = copy >= 0 && fstat(copy, &theirs) == 0 && fstat(ends[0], &ours) == 0 &&
-			ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+			    ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 		close(ends[0]);
 		close(ends[1]);
 	}
@@ -104,7 +104,8 @@ static PyObject *open_stream(int fd) {
 	auto_py *kwargs = Py_BuildValue("{s:O}", "closefd", Py_False);
 	auto_py *raw_args = Py_BuildValue("(is)", fd, fd ? "w" : "r");
 	auto_py *raw_class = io ? PyObject_GetAttrString(io, "FileIO") : NULL;
-	auto_py *raw = raw_class && raw_args && kwargs ? PyObject_Call(raw_class, raw_args, kwargs) : NULL;
+	auto_py *raw =
+		raw_class && raw_args && kwargs ? PyObject_Call(raw_class, raw_args, kwargs) : NULL;
 	auto_py *label = PyUnicode_FromString(streams[fd].label);
 	auto_py *buffered = NULL;
 	PyObject *file;
@@ -129,7 +130,7 @@ static bool is_usable(PyObject *file) {
 	auto_py *closed = file ? PyObject_GetAttrString(file, "closed") : NULL;
 	auto_py *encoding = closed == Py_False ? PyObject_GetAttrString(file, "encoding") : NULL;
 	bool is_utf8 = encoding && PyUnicode_Check(encoding) &&
-		PyUnicode_CompareWithASCIIString(encoding, "utf-8") == 0;
+		       PyUnicode_CompareWithASCIIString(encoding, "utf-8") == 0;
 
 	PyErr_Clear();
 	return is_utf8;
@@ -152,7 +153,8 @@ int capture_restore_streams(void) {
 		}
 		if (PySys_GetObject(s->name) != s->file && PySys_SetObject(s->name, s->file) < 0)
 			return -1;
-		if (PySys_GetObject(s->original) != s->file && PySys_SetObject(s->original, s->file) < 0)
+		if (PySys_GetObject(s->original) != s->file &&
+			PySys_SetObject(s->original, s->file) < 0)
 			return -1;
 	}
 	return 0;

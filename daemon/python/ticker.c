@@ -2,14 +2,15 @@
 /*
  * Ticker
  *
- * A native thread that takes the GIL for moments. Output is fully buffered, so a call that runs long
- * would look silent, and so would the user's threads between calls: the buffers are flushed now and
- * then. And the wait for the next call may be a run of IPython's loop, which only somebody with the GIL
- * can stop. What an interrupted command left behind is ended from here, too, a second later.
+ * A native thread that takes the GIL for moments. Output is fully buffered, so a call that runs
+ * long would look silent, and so would the user's threads between calls: the buffers are flushed
+ * now and then. And the wait for the next call may be a run of IPython's loop, which only somebody
+ * with the GIL can stop. What an interrupted command left behind is ended from here, too, a second
+ * later.
  *
- * Calls come by the thousand, so a call's start must not cost a wake-up of this thread: while calls come
- * it looks at the flag by itself ten times a second, and only sleeps for good after a quiet second (or,
- * when there are threads that may print, for seconds).
+ * Calls come by the thousand, so a call's start must not cost a wake-up of this thread: while calls
+ * come it looks at the flag by itself ten times a second, and only sleeps for good after a quiet
+ * second (or, when there are threads that may print, for seconds).
  */
 
 #include <pthread.h>

@@ -2,13 +2,14 @@
 /*
  * The Python Thread
  *
- * Starts Python, waits for a call without the GIL, runs it, hands back the reply. One call runs at a
- * time, and all that belongs to one call happens here in order: directory, streams, interrupt armed,
- * handler, flush, registrations, interrupt disarmed, reply. The thread that initialises Python is
- * Python's main thread; user code runs on no other of ours.
+ * Starts Python, waits for a call without the GIL, runs it, hands back the reply. One call runs at
+ * a time, and all that belongs to one call happens here in order: directory, streams, interrupt
+ * armed, handler, flush, registrations, interrupt disarmed, reply. The thread that initialises
+ * Python is Python's main thread; user code runs on no other of ours.
  *
- * User code may fork. The child returns into these functions with a copy of everything; it leaves at
- * the first point that notices, and never reaches the border, whose locks and descriptors are not its.
+ * User code may fork. The child returns into these functions with a copy of everything; it leaves
+ * at the first point that notices, and never reaches the border, whose locks and descriptors are
+ * not its.
  */
 
 #include <pthread.h>
@@ -40,7 +41,7 @@ static struct {
 	pthread_cond_t wake;
 	struct shell_call *next; /* submitted, not yet taken */
 	bool is_stopping;
-	bool is_in_loop;         /* the wait runs IPython's loop: somebody has to stop it */
+	bool is_in_loop; /* the wait runs IPython's loop: somebody has to stop it */
 } inbox = { .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
 
 static const struct shell_call *current;
@@ -242,16 +243,16 @@ void worker_stop(void) {
 }
 
 /*
- * From 3.12 on, os.fork() warns in a process with threads. We always have some, and user code cannot
- * do anything about that: exactly this message is left out.
+ * From 3.12 on, os.fork() warns in a process with threads. We always have some, and user code
+ * cannot do anything about that: exactly this message is left out.
  */
 static void silence_fork_warning(void) {
 	auto_py *filter = py_import_attr("warnings", "filterwarnings");
-	auto_py *result = filter
-		? PyObject_CallFunction(filter, "ssO", "ignore",
-			  "This process \\(pid=[0-9]+\\) is multi-threaded, use of ",
-			  PyExc_DeprecationWarning)
-		: NULL;
+	auto_py *result =
+		filter ? PyObject_CallFunction(filter, "ssO", "ignore",
+				 "This process \\(pid=[0-9]+\\) is multi-threaded, use of ",
+				 PyExc_DeprecationWarning)
+		       : NULL;
 
 	if (!result)
 		PyErr_Clear();
@@ -297,7 +298,8 @@ static int start(enum shell_phase *ret_phase, char **ret_message) {
 	*ret_phase = SHELL_CONFIGURATION;
 	if (interp_start(half.interpreter, ret_message) < 0)
 		return -1;
-	if (prepare(ret_message) < 0 || environment_apply(site_packages, ret_phase, ret_message) < 0 ||
+	if (prepare(ret_message) < 0 ||
+		environment_apply(site_packages, ret_phase, ret_message) < 0 ||
 		environment_preload(ret_phase, ret_message) < 0)
 		return -1;
 
@@ -323,8 +325,11 @@ int worker_run(const struct settings *settings, const struct shell_interpreter *
 	struct shell_call *call;
 	char *message = NULL;
 
-	half = (struct half){ .settings = settings, .interpreter = interpreter, .host = host,
-		.files_directory = files_directory, .pid = getpid() };
+	half = (struct half){ .settings = settings,
+		.interpreter = interpreter,
+		.host = host,
+		.files_directory = files_directory,
+		.pid = getpid() };
 	cwd_init();
 	if (start(&phase, &message) < 0) {
 		host->failed(host->ctx, phase, environment_redact(message));
