@@ -8,6 +8,8 @@ WIRE_TESTS = \
 	tests/wire/test-shim-start.py \
 	tests/wire/test-admin.py \
 	tests/wire/test-environment.py \
+	tests/wire/test-schemas.py \
+	tests/wire/test-values.py \
 	tests/wire/test-interpreters.py
 
 TESTS += $(WIRE_TESTS)
