@@ -161,8 +161,11 @@ char *protocol_id(struct jspan token) {
 
 	if (token.len > MAX_ID)
 		return NULL;
-	if (jspan_is_integer(token))
-		return jspan_copy(token);
+	if (jspan_is_integer(token)) {
+		/* Out of a line that is no JSON it may be none, such as 007. */
+		text = jspan_copy(token);
+		return text && jscan_check(text, token.len, 1, NULL) == JSCAN_OK ? take(text) : NULL;
+	}
 	if (!jspan_is_string(token))
 		return NULL;
 	text = jspan_decode(token, &len);

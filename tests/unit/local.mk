@@ -56,12 +56,13 @@ tests_unit_test_redact_SOURCES = tests/unit/test-redact.c tests/lib/check.h daem
 tests_unit_test_redact_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_redact_LDADD = libborder.la libcommon.la $(JANSSON_LIBS)
 
-# daemon/, the protocol
+# daemon/, the protocol; the fuzzer uses the same files
+protocol_sources = tests/lib/fake-daemon.c tests/lib/fake-daemon.h daemon/admin.c daemon/attach.c \
+	daemon/batch.c daemon/era.c daemon/era-legacy.c daemon/era-modern.c daemon/notify.c \
+	daemon/protocol.c daemon/revision.c
 check_PROGRAMS += tests/unit/test-protocol
 TESTS += tests/unit/test-protocol
-tests_unit_test_protocol_SOURCES = tests/unit/test-protocol.c tests/lib/check.h daemon/admin.c \
-	daemon/attach.c daemon/batch.c daemon/era.c daemon/era-legacy.c daemon/era-modern.c daemon/notify.c \
-	daemon/protocol.c daemon/revision.c
+tests_unit_test_protocol_SOURCES = tests/unit/test-protocol.c tests/lib/check.h $(protocol_sources)
 tests_unit_test_protocol_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS)
 tests_unit_test_protocol_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS)
 
