@@ -65,14 +65,19 @@ tool_handler *toolbox_find(const char *name) {
 }
 
 void toolbox_refuse(struct answer_error *ret_error, const char *code, const char *format, ...) {
-	char *message = NULL;
+	enum { OUR_WORDS = 500 }; /* they are never cut, but what they quote may be long */
+	size_t limit = half.settings->max_text_chars;
+	auto_free char *message = NULL;
 	va_list args;
 
 	va_start(args, format);
 	if (vasprintf(&message, format, args) < 0)
 		message = NULL;
 	va_end(args);
-	*ret_error = (struct answer_error){ .code = code, .message = message };
+	*ret_error = (struct answer_error){ .code = code };
+	if (message)
+		ret_error->message = pyerr_bound(message, strlen(message),
+			limit > OUR_WORDS ? limit : OUR_WORDS, &ret_error->message_truncated);
 }
 
 void toolbox_refuse_name(struct answer_error *ret_error, PyObject *name) {
