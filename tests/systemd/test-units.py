@@ -289,7 +289,13 @@ def test_stop_interrupts():
         "    except BaseException: pass"})
     wait_for(lambda: "execute" in m.show(SERVICE, "StatusText"), "the call")
     client.close()  # an attached agent's relay would start it again; the call goes on without one
-    m.systemctl("stop", SOCKET, SERVICE)
+    stopping = subprocess.Popen(m.inside("systemctl", "--user", "stop", SOCKET, SERVICE))
+
+    def says_so():
+        values = m.show(SERVICE, "SubState", "StatusText")
+        return values["SubState"] == "stop-sigterm" and "stop" in values["StatusText"]
+    wait_for(says_so, "a status line that says so")
+    assert stopping.wait(60) == 0
     values = m.show(SERVICE, "ActiveState", "Result")
     assert values["ActiveState"] == "inactive" and values["Result"] == "success", values
     assert m.run("kill", "-0", str(pids), check=False) == "" and \
