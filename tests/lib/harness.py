@@ -106,9 +106,9 @@ class Place:
         return text
 
     def daemons(self):
-        """Process ids of the daemons whose runtime directory this is."""
+        """Process ids of the daemons whose runtime directory this is, their forked children left out."""
         mark = f"IPYTHON_MCP_RUNTIME_DIR={self.runtime}".encode()
-        pids = []
+        parents = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
                 with open(f"/proc/{pid}/cmdline", "rb") as f:
@@ -116,9 +116,11 @@ class Place:
                 if program not in (b"ipython-mcpd", b"lt-ipython-mcpd"):
                     continue
                 with open(f"/proc/{pid}/environ", "rb") as f:
-                    if mark in f.read().split(b"\0") and os.stat(f"/proc/{pid}").st_uid == os.getuid():
-                        pids.append(int(pid))
-        return sorted(pids)
+                    if mark not in f.read().split(b"\0") or os.stat(f"/proc/{pid}").st_uid != os.getuid():
+                        continue
+                with open(f"/proc/{pid}/stat") as f:
+                    parents[int(pid)] = int(f.read().rsplit(")", 1)[1].split()[1])
+        return sorted(pid for pid, parent in parents.items() if parent not in parents)
 
     def remove(self):
         """Ends what is left of this place's daemons and removes it."""
