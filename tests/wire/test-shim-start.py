@@ -162,8 +162,10 @@ def test_killed_daemon():
     with harness.Place() as place:
         process = shim(place)
         initialize(process)
-        process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+            b'{"jsonrpc":"2.0","id":9,"method":"ping"}\n')
         process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 9
         [pid] = place.daemons()
         os.kill(pid, signal.SIGKILL)
         assert json.loads(process.stdout.readline())["method"] == "notifications/tools/list_changed"
