@@ -218,7 +218,8 @@ int spawn_detached(struct spawn *s, const struct rendezvous *place,
 	const struct spawn_options *options) {
 	auto_free char *path = daemon_path();
 	auto_close int log = -1, report = -1, reporter = -1;
-	const char *argv[8] = { path, "--name", options->name };
+	auto_free char *cwd = getcwd(NULL, 0);
+	const char *argv[10] = { path, "--name", options->name };
 	int n = 3, ends[2], error;
 	pid_t child, pid = 0;
 	off_t log_start = 0;
@@ -232,6 +233,10 @@ int spawn_detached(struct spawn *s, const struct rendezvous *place,
 	if (options->python) {
 		argv[n++] = "--python";
 		argv[n++] = options->python;
+	}
+	if (cwd) {
+		argv[n++] = "--client-directory";
+		argv[n++] = cwd;
 	}
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_new(-errno);

@@ -63,6 +63,18 @@ char *project_root(const char *directory) {
 	return NULL;
 }
 
+char *project_tree(const char *directory) {
+	char *root = project_root(directory);
+	const char *home = getenv("HOME");
+	size_t len = strlen(directory);
+
+	if (root || directory[0] != '/' || !directory[1] || is_home(directory))
+		return root;
+	if (home && !strncmp(home, directory, len) && home[len] == '/')
+		return NULL;
+	return strdup(directory);
+}
+
 char *project_name(const char *directory) {
 	enum { HASH_LEN = 9, MAX_PLAIN = WIRE_MAX_NAME - HASH_LEN };
 	auto_free char *root = project_root(directory);

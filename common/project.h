@@ -10,6 +10,13 @@
 char *project_root(const char *directory);
 
 /*
+ * The tree that belongs to a client in `directory`: its project root, else the directory itself.
+ * NULL for one that is or holds the home directory, where everything else lies, too. Owned by the
+ * caller.
+ */
+char *project_tree(const char *directory);
+
+/*
  * A namespace's name for the project root above `directory`: the root's last component as far as a
  * name may hold it, "-", and eight hex digits of a hash of the whole path. WIRE_DEFAULT_NAME
  * without a project. Owned by the caller, NULL when memory is short.

@@ -33,6 +33,8 @@ static const char usage[] =
 	"                          from the project around the current directory\n"
 	"      --socket PATH       listen there (default: by name, see ipython-mcpd(8))\n"
 	"      --python PATH       the interpreter, whose environment is the shell's\n"
+	"      --client-directory PATH\n"
+	"                          where the client that starts this daemon is at work\n"
 	"      --check             check the settings, start nothing\n"
 	"      --log-level LEVEL   error, warning, notice, info (default) or debug\n"
 	"      --help              print this\n"
@@ -41,7 +43,7 @@ static const char usage[] =
 	"Settings are environment variables IPYTHON_MCP_*: see ipython-mcpd(8).\n";
 
 struct options {
-	const char *name, *socket, *python, *log_level;
+	const char *name, *socket, *python, *client_directory, *log_level;
 	bool is_check;
 };
 
@@ -68,11 +70,13 @@ static int complain(int code, const char *message) {
 
 /* -1 to go on, else the exit code. */
 static int parse_options(int argc, char **argv, struct options *o) {
-	enum { OPT_NAME = 256, OPT_SOCKET, OPT_PYTHON, OPT_CHECK, OPT_LOG_LEVEL, OPT_HELP, OPT_VERSION };
+	enum { OPT_NAME = 256, OPT_SOCKET, OPT_PYTHON, OPT_CLIENT_DIRECTORY, OPT_CHECK, OPT_LOG_LEVEL,
+		OPT_HELP, OPT_VERSION };
 	static const struct option table[] = {
 		{ "name", required_argument, NULL, OPT_NAME },
 		{ "socket", required_argument, NULL, OPT_SOCKET },
 		{ "python", required_argument, NULL, OPT_PYTHON },
+		{ "client-directory", required_argument, NULL, OPT_CLIENT_DIRECTORY },
 		{ "check", no_argument, NULL, OPT_CHECK },
 		{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
 		{ "help", no_argument, NULL, OPT_HELP },
@@ -90,6 +94,9 @@ static int parse_options(int argc, char **argv, struct options *o) {
 			break;
 		case OPT_PYTHON:
 			o->python = optarg;
+			break;
+		case OPT_CLIENT_DIRECTORY:
+			o->client_directory = optarg;
 			break;
 		case OPT_CHECK:
 			o->is_check = true;
@@ -142,7 +149,7 @@ static void start_log(const char *level, struct buf *faults) {
 /* Settings and the interpreter, as the directory we are started in and the environment say. */
 static int load_settings(struct daemon *d, const struct options *o, struct buf *faults) {
 	auto_free char *cwd = getcwd(NULL, 0);
-	auto_free char *root = cwd ? project_root(cwd) : NULL;
+	auto_free char *root = o->client_directory ? project_tree(o->client_directory) : NULL;
 	char *python;
 	int r = config_load(&d->settings, environ, root, faults);
 

@@ -71,6 +71,27 @@ static void test_project_is_never_the_home_directory(void) {
 	setenv("HOME", in_top("a"), 1);
 }
 
+static void test_project_tree(void) {
+	auto_free char *root = NULL, *plain = NULL, *home = NULL, *above = NULL, *all = NULL;
+
+	make_directory("tree");
+	make_directory("tree/.git");
+	make_directory("tree/src");
+	make_directory("plain");
+	make_directory("plain/home");
+	setenv("HOME", in_top("plain/home"), 1);
+	root = project_tree(in_top("tree/src"));
+	CHECK_STR(root, in_top("tree"));
+	make_directory("lone");
+	plain = project_tree(in_top("lone"));
+	CHECK_STR(plain, in_top("lone"));
+	home = project_tree(in_top("plain/home"));
+	above = project_tree(in_top("plain"));
+	all = project_tree("/");
+	CHECK(!home && !above && !all);
+	unsetenv("HOME");
+}
+
 static void test_project_names_are_names(void) {
 	static const char *const directories[] = { "My App", "caf\xc3\xa9", "-._", "x.y-z_1",
 		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
@@ -180,6 +201,7 @@ int main(void) {
 		return 99;
 	RUN(test_project_finds_its_root);
 	RUN(test_project_is_never_the_home_directory);
+	RUN(test_project_tree);
 	RUN(test_project_names_are_names);
 	RUN(test_project_names_differ_by_path);
 	RUN(test_project_chooses_an_interpreter);

@@ -17,7 +17,7 @@ import zipfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import harness  # noqa: E402
 import tap  # noqa: E402
-from paths import DAEMON  # noqa: E402
+from paths import ADMIN, DAEMON  # noqa: E402
 
 METADATA = ".ipython-mcp-environment.json"
 PREFIX = "IPYTHON_MCP_"
@@ -602,6 +602,26 @@ def test_variables_reach_children():
                        "subprocess.run(['sh', '-c', 'echo $MCP_A'], capture_output=True, text=True).stdout]",
                        variables={"MCP_A": "1 é\n2"})
         assert result == ["1 é\n2", "1 é\n2", "1 é 2\n"], result
+
+
+def test_workspace_outside_of_the_project():
+    """A workspace in the tree of the directory that the starting client told is refused; elsewhere it is not"""
+    with Lab() as lab:
+        project = os.path.join(lab.root, "project")
+        os.makedirs(os.path.join(project, "src"))
+        os.mkdir(os.path.join(project, ".git"))
+        settings = lab.settings(ENVIRONMENT_WORKSPACE=os.path.join(project, "envs"))
+        for cwd in (project, os.path.join(project, "src")):
+            done = subprocess.run([ADMIN, "exec", "1"], env=lab.environment(**settings), cwd=cwd, capture_output=True,
+                                  text=True)
+            assert done.returncode == 1 and "[startup_failed]" in done.stderr, done
+            assert "phase configuration" in done.stderr and f"it lies in the project {project}" in done.stderr, done
+            subprocess.run([ADMIN, "stop"], env=lab.environment(), check=True, stdout=subprocess.DEVNULL)
+        assert not os.path.exists(os.path.join(project, "envs"))
+        # The home directory is nobody's project, and who starts a daemon by hand has told nothing.
+        done = subprocess.run([ADMIN, "exec", "1"], env=lab.environment(**settings), cwd=lab.home, capture_output=True,
+                              text=True)
+        assert done.stdout == "1\n", done
 
 
 def test_check():
