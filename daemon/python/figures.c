@@ -102,12 +102,9 @@ static PyObject *get_registry(void) {
 
 static void print_error(void) {
 	auto_py *exception = pyerr_fetch();
-	auto_py *print = py_import_attr("traceback", "print_exception");
-	auto_py *result =
-		print && exception ? PyObject_CallFunctionObjArgs(print, exception, NULL) : NULL;
 
-	if (!result)
-		PyErr_Clear();
+	if (exception)
+		pyerr_print(exception);
 }
 
 int figures_flush(PyObject *skip) {

@@ -50,45 +50,44 @@ static void silence_exit_warning(void) {
 		PyErr_Clear();
 }
 
-/* A formatter's error, which it survives: on stderr, as in a terminal. */
-static void print_exception(PyObject *exception) {
-	auto_py *print = py_import_attr("traceback", "print_exception");
-	auto_py *result = print ? PyObject_CallFunctionObjArgs(print, exception, NULL) : NULL;
-
-	if (!result)
-		PyErr_Clear();
+/* Keeps the exception that a caller wants to show, for execute.c. */
+static void note_shown(PyObject *exception, bool is_told) {
+	remember_last(exception);
+	if (PyObject_TypeCheck(exception, (PyTypeObject *)PyExc_SystemExit))
+		silence_exit_warning();
+	Py_INCREF(exception);
+	Py_XDECREF(shown);
+	shown = exception;
+	is_swallowed = !is_told;
 }
 
 /*
  * showtraceback, showsyntaxerror, showindentationerror: the failure is told in the answer's `error`
  * alone. Magics such as %run and %%time show an exception and then end well; it is kept so that the
- * cell does not look like a success.
+ * cell does not look like a success. Printed are only what a formatter of a displayed object
+ * raised, which comes as an argument while it is handled, and what %tb asks for when nothing is.
  */
 static PyObject *show_error(PyObject *self, PyObject *args, PyObject *kwargs) {
-	auto_py *info_function = py_import_attr("sys", "exc_info");
-	auto_py *info = info_function ? PyObject_CallObject(info_function, NULL) : NULL;
-	borrowed PyObject *given = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : Py_None;
-	borrowed PyObject *exception;
-	bool is_given = given && PyTuple_Check(given) && PyTuple_Size(given) == 3;
-	/* So does run_cell itself, which tells the error in its result as well. */
-	bool is_told = kwargs && PyDict_GetItemString(kwargs, "running_compiled_code");
+	auto_py *exc_info = py_import_attr("sys", "exc_info");
+	auto_py *info = exc_info ? PyObject_CallObject(exc_info, NULL) : NULL;
+	borrowed PyObject *given = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : NULL;
+	borrowed PyObject *handled, *printed = NULL;
 
 	if (!info)
 		return NULL;
-	exception = PyTuple_GetItem(is_given ? given : info, 1);
-	if (exception && PyExceptionInstance_Check(exception)) {
-		remember_last(exception);
-		if (PyObject_TypeCheck(exception, (PyTypeObject *)PyExc_SystemExit))
-			silence_exit_warning();
-		if (!is_given) {
-			Py_INCREF(exception);
-			Py_XDECREF(shown);
-			shown = exception;
-			is_swallowed = !is_told;
-		} else if (!is_quiet) {
-			print_exception(exception);
-		}
+	handled = PyTuple_GetItem(info, 1);
+	if (given && PyTuple_Check(given) && PyTuple_Size(given) == 3) {
+		if (PyTuple_GetItem(given, 1) == handled && !is_quiet)
+			printed = handled;
+	} else if (PyExceptionInstance_Check(handled)) {
+		/* run_cell's own way to call it; the result tells the error as well. */
+		note_shown(
+			handled, kwargs && PyDict_GetItemString(kwargs, "running_compiled_code"));
+	} else {
+		printed = PySys_GetObject("last_value");
 	}
+	if (printed && PyExceptionInstance_Check(printed))
+		pyerr_print(printed);
 	PyErr_Clear();
 	Py_RETURN_NONE;
 }

@@ -146,11 +146,19 @@ bool item_has_words(PyObject *data) {
 	       PyDict_GetItemString(data, "application/json");
 }
 
+/* True when it is made of what a browser would show. */
+static bool has_markup(PyObject *data) {
+	return PyDict_GetItemString(data, "text/html") ||
+	       PyDict_GetItemString(data, "image/svg+xml") ||
+	       PyDict_GetItemString(data, "application/javascript");
+}
+
 int item_fill(struct item *item, PyObject *data, PyObject *metadata) {
 	borrowed PyObject *key, *payload;
 	borrowed PyObject *plain = bundle_text(data, "text/plain");
 	bool is_plain = plain && !item_is_bare(plain);
 	bool is_told = is_plain || item_has_words(data);
+	bool is_useless = !is_plain && (is_told || has_markup(data));
 	Py_ssize_t at = 0;
 
 	while (PyDict_Next(data, &at, &key, &payload)) {
@@ -162,7 +170,7 @@ int item_fill(struct item *item, PyObject *data, PyObject *metadata) {
 			PyErr_Clear();
 			continue;
 		}
-		if ((!strcmp(mime, "text/plain") && !is_plain && is_told) ||
+		if ((!strcmp(mime, "text/plain") && is_useless) ||
 			(!strcmp(mime, "text/html") && is_told))
 			continue;
 		if (image_extension(mime)) {

@@ -32,6 +32,19 @@ PyObject *pyerr_fetch(void) {
 	return value;
 }
 
+void pyerr_print(PyObject *exception) {
+	auto_py *summary = traceback_new(exception, NULL);
+	auto_free char *text = NULL;
+	borrowed PyObject *file = PySys_GetObject("stderr");
+	bool is_cut;
+
+	if (summary)
+		text = traceback_format(summary, exception, PROFILE_FULL, &is_cut);
+	PyErr_Clear();
+	if (text && file && PyFile_WriteString(text, file) < 0)
+		PyErr_Clear();
+}
+
 int pyerr_clear_unless_interrupt(void) {
 	if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) && interrupt_is_set(NULL))
 		return -1;
@@ -93,6 +106,8 @@ static PyObject *exception_text(PyObject *exception) {
 		return PyBytes_FromFormat("Exit%s%s: only this call has ended, the shell and its "
 					  "variables stay.",
 			PyBytes_Size(text) ? " with status " : "", PyBytes_AsString(text));
+	if (is_a(exception, PyExc_KeyboardInterrupt) && PyBytes_Size(text) == 0)
+		return PyBytes_FromString("The call was interrupted.");
 	if (is_a(exception, PyExc_EOFError) || is_debugger_quit(exception))
 		return PyBytes_FromFormat("%s%sInteractive input is not available.",
 			PyBytes_AsString(text), PyBytes_Size(text) ? ": " : "");

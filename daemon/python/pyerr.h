@@ -20,6 +20,10 @@ void pyerr_describe(PyObject *exception, const char *code, struct answer_error *
 /* The raised exception, normalized, with its traceback attached, cleared: new reference or NULL. */
 PyObject *pyerr_fetch(void);
 
+/* Prints it to sys.stderr as an answer would tell it in full: without frames of IPython. Never
+ * raises. */
+void pyerr_print(PyObject *exception);
+
 /* Clears a raised exception that is of no interest, but lets an interrupt of the running call be
  * noticed: returns -1 with KeyboardInterrupt still set when it is one, else 0. */
 int pyerr_clear_unless_interrupt(void);

@@ -100,6 +100,37 @@ PyObject *traceback_new(PyObject *exception, PyObject *text) {
 	return summary;
 }
 
+/* The deepest frame of user code, new reference; NULL without an exception. */
+static PyObject *find_user_frame(PyObject *summary) {
+	auto_py *stack = PyObject_GetAttrString(summary, "stack");
+	Py_ssize_t i = stack ? PyList_Size(stack) : 0;
+
+	while (i-- > 0) {
+		borrowed PyObject *frame = PyList_GetItem(stack, i);
+		auto_py *filename = py_attr_utf8(frame, "filename");
+
+		if (filename && is_user(PyBytes_AsString(filename)))
+			return Py_NewRef(frame);
+	}
+	PyErr_Clear();
+	return NULL;
+}
+
+void traceback_locate(PyObject *summary, struct answer_error *ret) {
+	auto_py *frame = find_user_frame(summary);
+	auto_py *filename = frame ? py_attr_utf8(frame, "filename") : NULL;
+	auto_py *column = NULL;
+
+	if (!filename)
+		return;
+	ret->filename = strdup(PyBytes_AsString(filename));
+	ret->line = py_attr_number(frame, "lineno");
+	column = PyObject_GetAttrString(frame, "colno");
+	if (column && PyLong_Check(column))
+		ret->column = PyLong_AsLong(column) + 1;
+	PyErr_Clear();
+}
+
 /*
  * Takes frames out of `summary` and of the exceptions it leads to. Returns how many of the
  * summary's own frames are left, or -1 with an exception.
@@ -179,16 +210,25 @@ static void add_frame_line(struct buf *b, const char *line, size_t len) {
 	buf_add(b, line, len);
 }
 
+/* How many of the first bytes are of `set`. */
+static size_t span(const char *text, size_t len, const char *set) {
+	size_t n = 0;
+
+	while (n < len && strchr(set, text[n]) && text[n])
+		n++;
+	return n;
+}
+
 /* Leaves out what a reader of text does not need: the headline and the underlines of frames. */
 static void tighten(const char *text, size_t len, bool keeps_underlines, struct buf *b) {
 	while (len) {
 		const char *end = memchr(text, '\n', len);
 		size_t n = end ? (size_t)(end - text) : len;
-		bool is_underline = n > 0 && strspn(text, " |~^") >= n && memchr(text, '^', n);
+		bool is_underline = n > 0 && span(text, n, " |~^") == n && memchr(text, '^', n);
 
 		if (!(n == 34 && !memcmp(text, "Traceback (most recent call last):", n)) &&
 			!(is_underline && !keeps_underlines)) {
-			size_t indent = strspn(text, " ");
+			size_t indent = span(text, n, " ");
 
 			/* Two blanks before a frame carry nothing without the headline. */
 			if (indent == 2 && n > 7 && !memcmp(text + 2, "File ", 5))
@@ -234,10 +274,12 @@ char *traceback_format(
 	auto_buf struct buf last = BUF_NULL;
 	auto_buf struct buf tight = BUF_NULL;
 	bool is_syntax = PyObject_TypeCheck(exception, (PyTypeObject *)PyExc_SyntaxError);
+	/* A cell that did not compile: who found that out is of no interest. */
+	auto_py *frame = find_user_frame(summary);
+	bool only_user = profile == PROFILE_TEXT || (is_syntax && !frame);
 	int budget = MAX_CHAIN;
 
-	if (filter(summary, profile == PROFILE_TEXT, &budget) < 0 ||
-		join(summary, "format", limit, &b) < 0)
+	if (filter(summary, only_user, &budget) < 0 || join(summary, "format", limit, &b) < 0)
 		return NULL;
 	if (profile == PROFILE_TEXT) {
 		if (join(summary, "format_exception_only", limit, &last) < 0)
@@ -249,26 +291,4 @@ char *traceback_format(
 	if (*ret_cut)
 		b.len = utf8_prefix(b.data, b.len, limit);
 	return buf_take(&b, NULL);
-}
-
-void traceback_locate(PyObject *summary, struct answer_error *ret) {
-	auto_py *stack = PyObject_GetAttrString(summary, "stack");
-	Py_ssize_t i = stack ? PyList_Size(stack) : 0;
-
-	PyErr_Clear();
-	while (i-- > 0) {
-		borrowed PyObject *frame = PyList_GetItem(stack, i);
-		auto_py *filename = py_attr_utf8(frame, "filename");
-		auto_py *column = NULL;
-
-		if (!filename || !is_user(PyBytes_AsString(filename)))
-			continue;
-		ret->filename = strdup(PyBytes_AsString(filename));
-		ret->line = py_attr_number(frame, "lineno");
-		column = PyObject_GetAttrString(frame, "colno");
-		if (column && PyLong_Check(column))
-			ret->column = PyLong_AsLong(column) + 1;
-		PyErr_Clear();
-		return;
-	}
 }

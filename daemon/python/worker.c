@@ -57,15 +57,11 @@ const struct shell_call *worker_call(void) {
 /* The exit status that Python gives to a script which ends so. */
 static int exit_status(PyObject *exception) {
 	auto_py *code = NULL;
-	auto_py *print = NULL;
-	auto_py *result = NULL;
 
 	if (!exception)
 		return 0;
 	if (!PyObject_TypeCheck(exception, (PyTypeObject *)PyExc_SystemExit)) {
-		print = py_import_attr("traceback", "print_exception");
-		result = print ? PyObject_CallFunctionObjArgs(print, exception, NULL) : NULL;
-		PyErr_Clear();
+		pyerr_print(exception);
 		return 1;
 	}
 	code = PyObject_GetAttrString(exception, "code");
