@@ -10,7 +10,9 @@ WIRE_TESTS = \
 	tests/wire/test-environment.py \
 	tests/wire/test-schemas.py \
 	tests/wire/test-values.py \
-	tests/wire/test-interpreters.py
+	tests/wire/test-interpreters.py \
+	tests/wire/test-ipython-profile.py \
+	tests/wire/test-tools.py
 
 TESTS += $(WIRE_TESTS)
 
