@@ -17,7 +17,7 @@ WIRE_TESTS = \
 TESTS += $(WIRE_TESTS)
 
 EXTRA_DIST += $(WIRE_TESTS) README.md SECURITY.md try check tests/setup tests/demo.py \
-	tests/requirements/ipython8.txt tests/requirements/ipython9.txt \
+	tests/requirements \
 	tests/lib/check.h \
 	tests/lib/conversation.py \
 	tests/lib/harness.py \
