@@ -16,6 +16,7 @@
 
 #include "daemon/python/bigint.h"
 #include "daemon/python/convert.h"
+#include "daemon/python/fields.h"
 #include "daemon/python/half.h"
 #include "daemon/python/pyerr.h"
 
@@ -27,7 +28,6 @@ static struct {
 	PyObject *mapping;    /* collections.abc.Mapping */
 	PyObject *date;       /* datetime.date, datetime.datetime derives from it */
 	PyObject *time;       /* datetime.time */
-	PyObject *fields;     /* dataclasses.fields */
 	PyObject *scan_once;  /* the C scanner of a json.JSONDecoder */
 } kept;
 
@@ -64,8 +64,9 @@ int convert_init(void) {
 	kept.mapping = py_import_attr("collections.abc", "Mapping");
 	kept.date = py_import_attr("datetime", "date");
 	kept.time = py_import_attr("datetime", "time");
-	kept.fields = py_import_attr("dataclasses", "fields");
-	return kept.scan_once && kept.mapping && kept.date && kept.time && kept.fields ? 0 : -1;
+	if (!kept.scan_once || !kept.mapping || !kept.date || !kept.time)
+		return -1;
+	return fields_init();
 }
 
 PyObject *convert_from_json(const char *text, size_t len) {
@@ -336,54 +337,6 @@ static enum convert_result write_fields(struct writer *w, PyObject *value, PyObj
 	return CONVERT_OK;
 }
 
-/* Names of a dataclass's fields. NULL without an exception when the type is none. */
-static PyObject *dataclass_names(PyObject *type) {
-	auto_py *mark = py_getattr_or_null(type, "__dataclass_fields__");
-	auto_py *fields = mark ? PyObject_CallFunctionObjArgs(kept.fields, type, NULL) : NULL;
-	auto_py *names = fields ? PyList_New(0) : NULL;
-
-	if (!names)
-		return NULL;
-	for (Py_ssize_t i = 0; i < PyTuple_Size(fields); i++) {
-		auto_py *name = PyObject_GetAttrString(PyTuple_GetItem(fields, i), "name");
-
-		if (!name || PyList_Append(names, name) < 0)
-			return NULL;
-	}
-	return take(names);
-}
-
-/* True when `type` derives from that class of a module that is loaded. Runs no user code. */
-static bool derives_from(PyTypeObject *type, const char *module_name, const char *class_name) {
-	auto_py *name = PyUnicode_FromString(module_name);
-	auto_py *module = name ? PyImport_GetModule(name) : NULL;
-	auto_py *class = module ? PyObject_GetAttrString(module, class_name) : NULL;
-	bool is_one = class && PyType_Check(class) && PyType_IsSubtype(type, (PyTypeObject *)class);
-
-	PyErr_Clear();
-	return is_one;
-}
-
-/* Names of a pydantic model's fields. NULL without an exception when the type is none. */
-static PyObject *model_names(PyTypeObject *type) {
-	static const char *const attributes[] = { "__pydantic_fields__", "model_fields",
-		"__fields__" };
-
-	if (!derives_from(type, "pydantic", "BaseModel") &&
-		!derives_from(type, "pydantic.v1", "BaseModel"))
-		return NULL;
-	/* Newest spelling first: the older ones warn where they are deprecated. */
-	for (size_t i = 0; i < ARRAY_LEN(attributes); i++) {
-		auto_py *fields = py_getattr_or_null((PyObject *)type, attributes[i]);
-
-		if (fields && PyDict_Check(fields))
-			return PyDict_Keys(fields);
-		if (PyErr_Occurred())
-			return NULL;
-	}
-	return NULL;
-}
-
 /* A scalar of numpy's by its own Python value. */
 static enum convert_result write_scalar(struct writer *w, PyObject *value, size_t depth) {
 	auto_py *item = PyObject_CallMethod(value, "item", NULL);
@@ -394,12 +347,12 @@ static enum convert_result write_scalar(struct writer *w, PyObject *value, size_
 	if (Py_IS_TYPE(item, Py_TYPE(value)))
 		return CONVERT_NOT_JSON;
 	/* Nanoseconds do not fit datetime; a bare count would be taken for a number. */
-	if (PyLong_Check(item) && derives_from(Py_TYPE(value), "numpy", "datetime64")) {
+	if (PyLong_Check(item) && fields_derives_from(Py_TYPE(value), "numpy", "datetime64")) {
 		auto_py *text = PyObject_Str(value);
 
 		return text ? write_string(w, text) : on_exception();
 	}
-	if (derives_from(Py_TYPE(value), "numpy", "timedelta64"))
+	if (fields_derives_from(Py_TYPE(value), "numpy", "timedelta64"))
 		return CONVERT_NOT_JSON;
 	return write_value(w, item, depth);
 }
@@ -414,13 +367,11 @@ static enum convert_result write_date(struct writer *w, PyObject *value) {
 
 /* What has no plain form of its own. */
 static enum convert_result write_object(struct writer *w, PyObject *value, size_t depth) {
-	PyTypeObject *type = Py_TYPE(value);
 	auto_py *names = NULL;
 	int is_mapping;
 
-	names = PyType_Check(value) ? NULL : dataclass_names((PyObject *)type);
-	if (!names && !PyErr_Occurred())
-		names = model_names(type);
+	if (!PyType_Check(value))
+		names = fields_names(Py_TYPE(value));
 	if (names)
 		return write_fields(w, value, names, depth);
 	if (PyErr_Occurred())
@@ -487,7 +438,7 @@ static enum convert_result write_value(struct writer *w, PyObject *value, size_t
 	if (!PyList_Check(value) && !PyTuple_Check(value) && !PyDict_Check(value)) {
 		if (is_date(value))
 			return write_date(w, value);
-		if (derives_from(Py_TYPE(value), "numpy", "generic"))
+		if (fields_derives_from(Py_TYPE(value), "numpy", "generic"))
 			return write_scalar(w, value, depth);
 	}
 	return write_compound(w, value, depth);

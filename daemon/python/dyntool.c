@@ -2,14 +2,9 @@
 /*
  * Registered Tools
  *
- * A registration ties a tool's name to a name of the namespace and remembers the schema that was
- * published for it. It follows its name: whatever is bound there is called as long as its signature
- * gives that same schema. Once it does not, the registration is stale: off the list, and so it
- * stays until somebody registers it anew, even when the old signature returns.
- *
- * After every operation all registrations are checked against what they were made of (watch.c),
- * which costs a fraction of a microsecond each; inspect is asked only about those where something
- * moved. The registrations are an array sorted by tool name. Python thread.
+ * register_tool, unregister_tool, and a registered tool's own call; the catalog that the event half
+ * shows is built here from the registry and handed over whole, before the answer of the call that
+ * changed it. Python thread.
  */
 
 #include <stdlib.h>
@@ -20,165 +15,17 @@
 #include "daemon/python/dyntool.h"
 #include "daemon/python/half.h"
 #include "daemon/python/ipshell.h"
+#include "daemon/python/layers.h"
 #include "daemon/python/names.h"
-#include "daemon/python/pyerr.h"
+#include "daemon/python/registry.h"
 #include "daemon/python/schema.h"
 #include "daemon/python/toolbox.h"
-
-struct registration {
-	char *tool_name;
-	PyObject *name;        /* str, the backing name; interned, for a fast lookup */
-	PyObject *object;      /* what was bound to it at the last check; NULL once stale */
-	struct schema *schema; /* of `object`; NULL once stale */
-	char *text;            /* of the published schema */
-	char *fingerprint;
-	char *description;
-	bool description_is_cut;
-	bool is_stale;
-	char *stale_reason; /* NULL when memory was short */
-};
-
-static struct {
-	struct registration **rows; /* sorted by tool_name */
-	size_t n_rows;
-	uint64_t revision; /* grows by one when the listed ones change */
-	bool is_dirty;     /* the published catalog is older than the rows */
-} registry;
 
 static PyObject *getdoc; /* inspect.getdoc, kept: user code may rebind the module's name */
 
 int dyntool_init(void) {
 	getdoc = py_import_attr("inspect", "getdoc");
 	return getdoc ? schema_init() : -1;
-}
-
-static struct registration *registration_free(struct registration *r) {
-	if (!r)
-		return NULL;
-	Py_XDECREF(r->name);
-	Py_XDECREF(r->object);
-	schema_free(r->schema);
-	free(r->tool_name);
-	free(r->text);
-	free(r->fingerprint);
-	free(r->description);
-	free(r->stale_reason);
-	free(r);
-	return NULL;
-}
-
-static void registration_cleanup(struct registration **r) {
-	registration_free(*r);
-}
-
-#define auto_registration __attribute__((cleanup(registration_cleanup))) struct registration
-
-/* The row of a tool's name, or where it would be inserted; *ret_is_there tells which. */
-static size_t find_place(const char *tool_name, bool *ret_is_there) {
-	size_t i = 0;
-	int order = 1;
-
-	while (i < registry.n_rows && (order = strcmp(tool_name, registry.rows[i]->tool_name)) > 0)
-		i++;
-	*ret_is_there = i < registry.n_rows && order == 0;
-	return i;
-}
-
-static struct registration *find(const char *tool_name) {
-	bool is_there;
-	size_t i = find_place(tool_name, &is_there);
-
-	return is_there ? registry.rows[i] : NULL;
-}
-
-static struct registration *find_symbol(PyObject *name) {
-	for (size_t i = 0; i < registry.n_rows; i++)
-		if (PyUnicode_Compare(registry.rows[i]->name, name) == 0)
-			return registry.rows[i];
-	return NULL;
-}
-
-/* Takes a row out; its destructors run user code, so the registry is whole before. */
-static void drop_row(size_t i) {
-	struct registration *r = registry.rows[i];
-
-	registry.n_rows--;
-	memmove(&registry.rows[i], &registry.rows[i + 1],
-		(registry.n_rows - i) * sizeof(*registry.rows));
-	registry.is_dirty = true;
-	registration_free(r);
-}
-
-void dyntool_clear(void) {
-	bool was_listed = false;
-
-	while (registry.n_rows) {
-		was_listed |= !registry.rows[registry.n_rows - 1]->is_stale;
-		drop_row(registry.n_rows - 1);
-	}
-	registry.revision += was_listed;
-}
-
-/* Makes a row stale and lets go of its object. */
-static void make_stale(struct registration *r, const char *reason) {
-	PyObject *object = take(r->object);
-	struct schema *schema = take(r->schema);
-	size_t len = strlen(reason);
-
-	r->is_stale = true;
-	/* It becomes a part of a sentence. */
-	r->stale_reason = strndup(reason, len && reason[len - 1] == '.' ? len - 1 : len);
-	registry.is_dirty = true;
-	/* Last: destructors run user code. */
-	schema_free(schema);
-	Py_XDECREF(object);
-}
-
-/* Looks at a row whose binding moved: takes over what is bound now, or makes it stale. */
-static void check_moved(struct registration *r, PyObject *object) {
-	auto_answer_error struct answer_error error = { 0 };
-	struct schema *schema = NULL;
-	PyObject *old;
-
-	if (!object) {
-		make_stale(r, "its name is no longer bound");
-		return;
-	}
-	if (!PyCallable_Check(object)) {
-		make_stale(r, "its name is bound to something that cannot be called");
-		return;
-	}
-	if (schema_new(object, &schema, &error) != 0) {
-		PyErr_Clear();
-		make_stale(r, error.message ? error.message : "its signature cannot be told");
-		return;
-	}
-	if (strcmp(schema_fingerprint(schema), r->fingerprint)) {
-		schema_free(schema);
-		make_stale(r, "its signature has changed");
-		return;
-	}
-	old = r->object;
-	Py_INCREF(object);
-	r->object = object;
-	schema_free(r->schema);
-	r->schema = schema;
-	Py_XDECREF(old);
-}
-
-/* True when the row became stale by this look. */
-static bool check_row(struct registration *r) {
-	auto_py *object = NULL;
-
-	if (r->is_stale)
-		return false;
-	object = PyDict_GetItemWithError(ipshell_namespace(), r->name);
-	Py_XINCREF(object);
-	if (object && object == r->object && schema_is_fresh(r->schema))
-		return false;
-	PyErr_Clear();
-	check_moved(r, object);
-	return r->is_stale;
 }
 
 static char *copy(const char *s, bool *has_failed) {
@@ -195,10 +42,10 @@ static void publish(void) {
 
 	if (!catalog)
 		return;
-	catalog->tools = calloc(registry.n_rows + 1, sizeof(*catalog->tools));
+	catalog->tools = calloc(registry_size() + 1, sizeof(*catalog->tools));
 	has_failed = !catalog->tools;
-	for (size_t i = 0; !has_failed && i < registry.n_rows; i++) {
-		struct registration *r = registry.rows[i];
+	for (size_t i = 0; !has_failed && i < registry_size(); i++) {
+		const struct registration *r = registry_row(i);
 		struct shell_tool *t = &catalog->tools[catalog->n_tools++];
 
 		t->name = copy(r->tool_name, &has_failed);
@@ -206,82 +53,19 @@ static void publish(void) {
 		t->schema = copy(r->text, &has_failed);
 		t->is_stale = r->is_stale;
 	}
-	catalog->revision = registry.revision;
+	catalog->revision = registry_revision();
 	if (has_failed) {
 		shell_catalog_free(catalog);
 		return;
 	}
-	registry.is_dirty = false;
+	registry_set_clean();
 	half.host->catalog(half.host->ctx, catalog);
 }
 
 void dyntool_check(void) {
-	bool has_new_stale = false;
-
-	for (size_t i = 0; i < registry.n_rows; i++)
-		has_new_stale |= check_row(registry.rows[i]);
-	registry.revision += has_new_stale;
-	if (registry.is_dirty)
+	registry_check();
+	if (registry_is_dirty())
 		publish();
-}
-
-/* A registration before it has its place. NULL with an exception. */
-static struct registration *registration_new(PyObject *name, const char *tool_name,
-	PyObject *object, struct schema *schema, PyObject *description) {
-	auto_registration *r = calloc(1, sizeof(*r));
-	auto_py *bytes = py_utf8(description);
-
-	if (!bytes || !r) {
-		schema_free(schema);
-		return bytes ? (struct registration *)PyErr_NoMemory() : NULL;
-	}
-	r->schema = schema;
-	Py_INCREF(name);
-	PyUnicode_InternInPlace(&name);
-	r->name = name;
-	Py_INCREF(object);
-	r->object = object;
-	r->tool_name = strdup(tool_name);
-	r->text = strdup(schema_text(schema));
-	r->fingerprint = strdup(schema_fingerprint(schema));
-	r->description = pyerr_bound(PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes),
-		half.settings->max_tool_description_chars, &r->description_is_cut);
-	if (!r->tool_name || !r->text || !r->fingerprint || !r->description)
-		return (struct registration *)PyErr_NoMemory();
-	return take(r);
-}
-
-/* Puts a registration into its place, where an older one of the same name gives way. 0 or -1. */
-static int put(struct registration *r) {
-	bool is_there;
-	size_t i = find_place(r->tool_name, &is_there);
-	struct registration *old;
-
-	if (!is_there) {
-		struct registration **rows = realloc(registry.rows,
-			(registry.n_rows + 1) * sizeof(struct registration *));
-
-		if (!rows) {
-			PyErr_NoMemory();
-			return -1;
-		}
-		registry.rows = rows;
-		memmove(&rows[i + 1], &rows[i], (registry.n_rows - i) * sizeof(*rows));
-		rows[i] = r;
-		registry.n_rows++;
-		registry.revision++;
-		registry.is_dirty = true;
-		return 0;
-	}
-	old = registry.rows[i];
-	registry.rows[i] = r;
-	if (old->is_stale || strcmp(old->fingerprint, r->fingerprint) ||
-		strcmp(old->description, r->description)) {
-		registry.revision++;
-		registry.is_dirty = true;
-	}
-	registration_free(old);
-	return 0;
 }
 
 /* register_tool's answer. `r` NULL: there is only an error. */
@@ -305,7 +89,7 @@ static int write_registration(struct tool_run *run, const struct registration *r
 		r->description_is_cut ? "true" : "false");
 	buf_add_str(b, r->text);
 	buf_addf(b, ",\"schema_fingerprint\":\"%s\",\"revision\":%llu}", r->fingerprint,
-		(unsigned long long)registry.revision);
+		(unsigned long long)registry_revision());
 	answer_add_literal(run->answer, "error", "null", true);
 	run->answer->notice = "Clients that do not list tools again reach the function through "
 			      "call_function.";
@@ -355,7 +139,8 @@ static bool check_names(PyObject *name, const char *name_text, const char *tool_
 /* Checks that the pair is free in the registry. False with an error. */
 static bool check_place(PyObject *name, const char *name_text, const char *tool_name,
 	struct answer_error *ret_error) {
-	const struct registration *by_tool = find(tool_name), *by_symbol = find_symbol(name);
+	const struct registration *by_tool = registry_find(tool_name);
+	const struct registration *by_symbol = registry_find_symbol(name);
 
 	if (by_tool && by_tool == by_symbol)
 		return true;
@@ -375,10 +160,10 @@ static bool check_place(PyObject *name, const char *name_text, const char *tool_
 			by_symbol->tool_name);
 		return false;
 	}
-	if (registry.n_rows >= half.settings->max_dynamic_tools) {
+	if (registry_size() >= half.settings->max_dynamic_tools) {
 		toolbox_refuse(ret_error, "registry_full",
 			"%zu tools are registered, which is the limit; unregister one first.",
-			registry.n_rows);
+			registry_size());
 		return false;
 	}
 	return true;
@@ -394,7 +179,7 @@ static PyObject *find_description(PyObject *given, PyObject *name, PyObject *obj
 		return given;
 	}
 	/* A partial's own is that of its class, and says nothing of what it does. */
-	if (schema_is_partial(object))
+	if (layers_is_partial(object))
 		function = PyObject_GetAttrString(object, "func");
 	PyErr_Clear();
 	text = PyObject_CallFunctionObjArgs(getdoc, function ? function : object, NULL);
@@ -428,7 +213,7 @@ static int enroll(PyObject *name, PyObject *tool_name, PyObject *description,
 	auto_py *tool_bytes = tool_name && tool_name != Py_None ? py_utf8(tool_name) : NULL;
 	auto_py *text = NULL;
 	auto_py *object = NULL;
-	auto_registration *r = NULL;
+	struct registration *r;
 	struct schema *schema = NULL;
 	const char *symbol, *tool;
 	int result;
@@ -460,12 +245,14 @@ static int enroll(PyObject *name, PyObject *tool_name, PyObject *description,
 	if (result)
 		return result;
 	text = find_description(description, name, object);
-	r = text ? registration_new(name, tool, object, schema, text) : NULL;
-	if (!text)
+	if (!text) {
 		schema_free(schema);
-	if (!r || put(r) < 0)
 		return -1;
-	*ret_registration = take(r);
+	}
+	r = registry_put(name, tool, object, schema, text);
+	if (!r)
+		return -1;
+	*ret_registration = r;
 	return 0;
 }
 
@@ -507,25 +294,23 @@ static int drop_names(PyObject *names, PyObject *unregistered, PyObject *unknown
 		borrowed PyObject *name = PyList_GetItem(names, k);
 		auto_py *bytes = py_utf8(name);
 		int is_seen = bytes ? PySet_Contains(seen, name) : -1;
-		bool is_there;
-		size_t i;
+		struct registration *r;
 
 		if (is_seen < 0 || PySet_Add(seen, name) < 0)
 			return -1;
 		if (is_seen)
 			continue;
-		/* A NUL ends the text: no tool's name holds one. */
-		i = find_place(PyBytes_AsString(bytes), &is_there);
-		is_there = is_there &&
-			strlen(PyBytes_AsString(bytes)) == (size_t)PyBytes_Size(bytes);
-		if (PyList_Append(is_there ? unregistered : unknown, name) < 0)
+		/* A NUL would end the text: no tool's name holds one. */
+		r = strlen(PyBytes_AsString(bytes)) == (size_t)PyBytes_Size(bytes)
+			? registry_find(PyBytes_AsString(bytes))
+			: NULL;
+		if (PyList_Append(r ? unregistered : unknown, name) < 0)
 			return -1;
-		if (is_there) {
-			was_listed |= !registry.rows[i]->is_stale;
-			drop_row(i);
-		}
+		if (r)
+			was_listed |= registry_drop(r);
 	}
-	registry.revision += was_listed;
+	if (was_listed)
+		registry_count_change();
 	if (PyList_Sort(unregistered) < 0 || PyList_Sort(unknown) < 0)
 		return -1;
 	return 0;
@@ -559,7 +344,7 @@ int dyntool_unregister(struct tool_run *run) {
 		toolbox_add_strings(run, "unknown", unknown) < 0)
 		return -1;
 	buf_addf(answer_member(run->answer, "revision", false), "%llu",
-		(unsigned long long)registry.revision);
+		(unsigned long long)registry_revision());
 	if (error.code)
 		answer_set_error(run->answer, &error, run->call->profile);
 	else
@@ -586,7 +371,7 @@ int dyntool_run(struct tool_run *run) {
 	auto_py *tool_name = PyUnicode_FromString(run->call->tool);
 	auto_py *keywords = NULL;
 	auto_py *object = NULL;
-	struct registration *r = find(run->call->tool);
+	struct registration *r = registry_find(run->call->tool);
 	int result;
 
 	if (!tool_name)
@@ -597,7 +382,7 @@ int dyntool_run(struct tool_run *run) {
 		return callfn_fail(run, tool_name, &error);
 	}
 	/* A thread of the user's may have moved the binding since the last check. */
-	registry.revision += check_row(r);
+	registry_check_one(r);
 	if (r->is_stale)
 		return answer_stale(run, tool_name, r);
 

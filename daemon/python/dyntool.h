@@ -14,6 +14,3 @@ int dyntool_init(void);
  * 100 registrations that did not change. Never raises.
  */
 void dyntool_check(void);
-
-/* Forgets all registrations (reset). The next dyntool_check() publishes. */
-void dyntool_clear(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* remove, reset, reload: what changes the namespace as a whole. Handlers are in toolbox.h. */
+/* remove and reset: what changes the namespace as a whole. Handlers are in toolbox.h. */
 
-/* Keeps references to importlib's functions. -1 with an exception. */
+/* Keeps a reference to importlib's function. -1 with an exception. */
 int namespace_init(void);

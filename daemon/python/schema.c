@@ -2,10 +2,10 @@
 /*
  * Schemas
  *
- * A callable is walked down to the function that does the work (bound methods, partials,
- * __wrapped__ chains, constructors, __call__) to see of what kind each layer is, to find the
- * globals in which its annotations were written, and to note all that a signature depends on.
- * inspect then tells the signature itself. Python thread.
+ * A callable's layers (layers.c) say whether it can be a tool at all; inspect tells its signature,
+ * and each parameter's annotation becomes a shape. The JSON Schema is built from these once, as a
+ * Python dict, and written by Python's own encoder, which is what the fingerprint is defined by.
+ * Python thread.
  */
 
 #include <math.h>
@@ -13,14 +13,11 @@
 #include <string.h>
 
 #include "daemon/python/fit.h"
-#include "daemon/python/interrupt.h"
+#include "daemon/python/layers.h"
 #include "daemon/python/pyerr.h"
 #include "daemon/python/schema.h"
 #include "daemon/python/shape.h"
 #include "daemon/python/toolbox.h"
-#include "daemon/python/watch.h"
-
-enum { MAX_LAYERS = 100 };
 
 struct parameter {
 	PyObject *name;
@@ -40,12 +37,6 @@ struct schema {
 static struct {
 	PyObject *signature;
 	PyObject *empty; /* inspect.Parameter.empty */
-	PyObject *is_coroutine_function;
-	PyObject *is_generator_function;
-	PyObject *is_async_generator_function;
-	PyTypeObject *function;
-	PyTypeObject *method;
-	PyTypeObject *partial;
 	PyObject *sha256;
 	PyObject *encode; /* of the JSONEncoder for the wire */
 } kept;
@@ -63,18 +54,10 @@ int schema_init(void) {
 	kept.encode = encoder ? PyObject_GetAttrString(encoder, "encode") : NULL;
 	kept.empty = parameter ? PyObject_GetAttrString(parameter, "empty") : NULL;
 	kept.signature = py_import_attr("inspect", "signature");
-	kept.is_coroutine_function = py_import_attr("inspect", "iscoroutinefunction");
-	kept.is_generator_function = py_import_attr("inspect", "isgeneratorfunction");
-	kept.is_async_generator_function = py_import_attr("inspect", "isasyncgenfunction");
-	kept.function = (PyTypeObject *)py_import_attr("types", "FunctionType");
-	kept.method = (PyTypeObject *)py_import_attr("types", "MethodType");
-	kept.partial = (PyTypeObject *)py_import_attr("functools", "partial");
 	kept.sha256 = py_import_attr("hashlib", "sha256");
-	if (!kept.encode || !kept.empty || !kept.signature || !kept.is_coroutine_function ||
-		!kept.is_generator_function || !kept.is_async_generator_function ||
-		!kept.function || !kept.method || !kept.partial || !kept.sha256)
+	if (!kept.encode || !kept.empty || !kept.signature || !kept.sha256)
 		return -1;
-	return shape_init();
+	return layers_init() < 0 || shape_init() < 0 ? -1 : 0;
 }
 
 struct schema *schema_free(struct schema *s) {
@@ -98,10 +81,6 @@ static void schema_cleanup(struct schema **s) {
 
 #define auto_schema __attribute__((cleanup(schema_cleanup))) struct schema
 
-bool schema_is_partial(PyObject *callable) {
-	return PyType_IsSubtype(Py_TYPE(callable), kept.partial);
-}
-
 const char *schema_text(const struct schema *s) {
 	return s->text;
 }
@@ -112,204 +91,6 @@ const char *schema_fingerprint(const struct schema *s) {
 
 bool schema_is_fresh(const struct schema *s) {
 	return watch_holds(&s->watch);
-}
-
-/* The walk through a callable's layers. */
-struct walk {
-	struct watch *watch;
-	PyObject *globals;            /* of the function that was annotated; NULL: not found */
-	PyObject *layers[MAX_LAYERS]; /* from the outermost to where we are; callers hold them */
-	size_t depth;
-	size_t n_visits;
-	bool was_interrupted; /* the call was, before this walk began */
-	struct answer_error *error;
-};
-
-/* All that walk: 0; 1 with a refusal in w->error; -1 with an exception. */
-static int walk(struct walk *w, PyObject *object);
-
-/* Refuses with the raised exception's own words. */
-static int refuse_raised(struct answer_error *error, const char *code, const char *what) {
-	auto_answer_error struct answer_error raised = { 0 };
-
-	if (PyErr_ExceptionMatches(PyExc_MemoryError))
-		return -1;
-	pyerr_take(code, &raised);
-	toolbox_refuse(error, code, "%s: %s: %s", what,
-		raised.error_type ? raised.error_type : "error",
-		raised.message ? raised.message : "");
-	return 1;
-}
-
-static int check_kind(struct walk *w, PyObject *object) {
-	const struct {
-		PyObject *test;
-		const char *name;
-	} kinds[] = {
-		{ kept.is_coroutine_function, "a coroutine function" },
-		{ kept.is_generator_function, "a generator function" },
-		{ kept.is_async_generator_function, "an async generator function" },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		auto_py *answer = PyObject_CallFunctionObjArgs(kinds[i].test, object, NULL);
-
-		if (!answer)
-			return refuse_raised(w->error, "unsupported_callable_kind",
-				"The callable cannot be looked at");
-		if (answer == Py_True) {
-			toolbox_refuse(w->error, "unsupported_callable_kind",
-				"It is, or leads to, %s; only what returns its value at once can "
-				"be a tool. Wrap it in a plain function.",
-				kinds[i].name);
-			return 1;
-		}
-	}
-	return 0;
-}
-
-/* The attribute; NULL without an exception when there is none or looking at it raises. */
-static PyObject *look(PyObject *object, const char *name) {
-	PyObject *value = PyObject_GetAttrString(object, name);
-
-	PyErr_Clear();
-	return value;
-}
-
-/* 1 with a refusal when this walk was interrupted: the next look would hang, too. */
-static int check_interrupt(struct walk *w) {
-	if (w->was_interrupted || !interrupt_is_set(NULL))
-		return 0;
-	toolbox_refuse(w->error, "unsupported_signature", "Looking at it was interrupted.");
-	return 1;
-}
-
-static int watch_attributes(struct walk *w, PyObject *object, const char *const *names) {
-	int r = 0;
-
-	for (; !r && *names; names++)
-		r = watch_attribute(w->watch, object, *names) < 0 ? -1 : check_interrupt(w);
-	return r;
-}
-
-/* Goes on with an attribute's object when there is one. */
-static int walk_into(struct walk *w, PyObject *object, const char *name) {
-	auto_py *next = look(object, name);
-
-	return next && next != Py_None ? walk(w, next) : 0;
-}
-
-static int walk_function(struct walk *w, PyObject *function) {
-	static const char *const overrides[] = { "__wrapped__", "__signature__" };
-	auto_py *named_defaults = look(function, "__kwdefaults__");
-	auto_py *annotations = look(function, "__annotations__");
-	auto_py *dict = look(function, "__dict__");
-	PyObject *globals = look(function, "__globals__");
-
-	if (globals) {
-		Py_XDECREF(w->globals);
-		w->globals = globals;
-	}
-	if (watch_function(w->watch, function) < 0 ||
-		watch_attribute(w->watch, function, "__dict__") < 0 ||
-		(named_defaults && watch_content(w->watch, named_defaults) < 0) ||
-		(annotations && watch_content(w->watch, annotations) < 0))
-		return -1;
-	/*
-	 * An empty one, the usual case, is seen to be empty faster than two keys are missed in it.
-	 */
-	if (dict && !PyDict_Size(dict) && watch_content(w->watch, dict) < 0)
-		return -1;
-	for (size_t i = 0; dict && PyDict_Size(dict) && i < ARRAY_LEN(overrides); i++) {
-		auto_py *key = PyUnicode_InternFromString(overrides[i]);
-
-		if (!key || watch_item(w->watch, dict, key) < 0)
-			return -1;
-	}
-	return walk_into(w, function, "__wrapped__");
-}
-
-static int walk_partial(struct walk *w, PyObject *partial) {
-	static const char *const attributes[] = { "func", "args", "keywords", "__signature__",
-		"__wrapped__", NULL };
-	auto_py *keywords = look(partial, "keywords");
-	int r = watch_attributes(w, partial, attributes);
-
-	if (!r && keywords)
-		r = watch_content(w->watch, keywords);
-	if (!r)
-		r = walk_into(w, partial, "func");
-	return r ? r : walk_into(w, partial, "__wrapped__");
-}
-
-/* One of a class's ways to make an instance, when it is written in Python. */
-static int walk_constructor(struct walk *w, PyObject *owner, const char *name) {
-	auto_py *function = look(owner, name);
-
-	if (watch_attribute(w->watch, owner, name) < 0)
-		return -1;
-	return function && Py_TYPE(function) == kept.function ? walk(w, function) : 0;
-}
-
-static int walk_class(struct walk *w, PyObject *class) {
-	static const char *const attributes[] = { "__signature__", "__wrapped__", NULL };
-	int r = watch_attributes(w, class, attributes);
-
-	/* The one that inspect prefers comes last: the last function's globals count. */
-	if (!r)
-		r = walk_constructor(w, class, "__init__");
-	if (!r)
-		r = walk_constructor(w, class, "__new__");
-	if (!r)
-		r = walk_constructor(w, (PyObject *)Py_TYPE(class), "__call__");
-	return r ? r : walk_into(w, class, "__wrapped__");
-}
-
-static int walk_object(struct walk *w, PyObject *object) {
-	static const char *const attributes[] = { "__signature__", "__wrapped__", NULL };
-	int r = watch_attributes(w, object, attributes);
-
-	if (!r)
-		r = walk_constructor(w, (PyObject *)Py_TYPE(object), "__call__");
-	return r ? r : walk_into(w, object, "__wrapped__");
-}
-
-static int walk_layer(struct walk *w, PyObject *object) {
-	PyTypeObject *type = Py_TYPE(object);
-
-	if (type == kept.function)
-		return walk_function(w, object);
-	if (type == kept.method)
-		return walk_into(w, object, "__func__");
-	if (schema_is_partial(object))
-		return walk_partial(w, object);
-	if (PyType_Check(object))
-		return walk_class(w, object);
-	return PyCFunction_Check(object) ? 0 : walk_object(w, object);
-}
-
-static int walk(struct walk *w, PyObject *object) {
-	int r;
-
-	for (size_t i = 0; i < w->depth; i++)
-		if (w->layers[i] == object) {
-			toolbox_refuse(w->error, "unsupported_signature",
-				"Its `__wrapped__` chain runs in a circle.");
-			return 1;
-		}
-	if (w->depth == MAX_LAYERS || ++w->n_visits > 10 * MAX_LAYERS) {
-		toolbox_refuse(w->error, "unsupported_signature",
-			"It is wrapped in more than %d layers.", MAX_LAYERS);
-		return 1;
-	}
-	w->layers[w->depth++] = object;
-	r = check_kind(w, object);
-	if (!r)
-		r = walk_layer(w, object);
-	if (!r)
-		r = check_interrupt(w);
-	w->depth--;
-	return r;
 }
 
 /* A parameter is refused: always 1. */
@@ -380,12 +161,12 @@ static int add_default(struct schema *s, const struct parameter *p, PyObject *va
 	auto_py *converted = NULL;
 
 	if (!plain && PyErr_Occurred())
-		return refuse_raised(error, "unsupported_signature", "A default cannot be read");
+		return toolbox_refuse_raised(error, "unsupported_signature", "A default cannot be read");
 	if (!plain)
 		return refuse_parameter(error, p->name, "its default is no JSON value");
 	converted = fit_value(p->shape, plain, &place, &complaint);
 	if (!converted && PyErr_Occurred())
-		return refuse_raised(error, "unsupported_signature", "A default cannot be checked");
+		return toolbox_refuse_raised(error, "unsupported_signature", "A default cannot be checked");
 	if (!converted)
 		return refuse_parameter(error, p->name,
 			"its default does not match its annotation");
@@ -423,7 +204,7 @@ static int add_parameter(struct schema *s, PyObject *parameter, PyObject *global
 
 	p->shape = shape_new(annotation, globals, &s->watch, &complaint);
 	if (!p->shape && PyErr_Occurred())
-		return refuse_raised(error, "unsupported_signature",
+		return toolbox_refuse_raised(error, "unsupported_signature",
 			"An annotation cannot be read");
 	if (!p->shape)
 		return refuse_parameter(error, p->name, complaint ? complaint : "its annotation");
@@ -494,11 +275,6 @@ static int compile(struct schema *s, PyObject *signature, PyObject *globals,
 
 int schema_new(PyObject *callable, struct schema **ret_schema, struct answer_error *ret_error) {
 	auto_schema *s = calloc(1, sizeof(*s));
-	struct walk w = {
-		.watch = s ? &s->watch : NULL,
-		.was_interrupted = interrupt_is_set(NULL),
-		.error = ret_error,
-	};
 	auto_py *globals = NULL;
 	auto_py *signature = NULL;
 	int r;
@@ -507,17 +283,16 @@ int schema_new(PyObject *callable, struct schema **ret_schema, struct answer_err
 		PyErr_NoMemory();
 		return -1;
 	}
-	r = walk(&w, callable);
-	globals = w.globals;
+	r = layers_walk(callable, &s->watch, &globals, ret_error);
 	if (r)
 		return r;
 	signature = PyObject_CallFunctionObjArgs(kept.signature, callable, NULL);
 	if (!signature)
-		return refuse_raised(ret_error, "unsupported_signature",
+		return toolbox_refuse_raised(ret_error, "unsupported_signature",
 			"Its signature cannot be told");
 	r = compile(s, signature, globals, ret_error);
 	if (r < 0)
-		return refuse_raised(ret_error, "unsupported_signature",
+		return toolbox_refuse_raised(ret_error, "unsupported_signature",
 			"Its signature has no JSON Schema");
 	if (!r)
 		*ret_schema = take(s);

@@ -21,9 +21,6 @@ int schema_init(void);
  */
 int schema_new(PyObject *callable, struct schema **ret_schema, struct answer_error *ret_error);
 
-/* True for a functools.partial. */
-bool schema_is_partial(PyObject *callable);
-
 /* Accepts NULL, returns NULL. */
 struct schema *schema_free(struct schema *s);
 

@@ -22,6 +22,7 @@
 #include "daemon/python/names.h"
 #include "daemon/python/namespace.h"
 #include "daemon/python/pyerr.h"
+#include "daemon/python/reload.h"
 #include "daemon/python/toolbox.h"
 
 static const struct {
@@ -35,7 +36,7 @@ static const struct {
 	{ "inspect", discover_inspect },
 	{ "remove", namespace_remove },
 	{ "reset", namespace_reset },
-	{ "reload", namespace_reload },
+	{ "reload", reload_run },
 	{ "register_tool", dyntool_register },
 	{ "unregister_tool", dyntool_unregister },
 };
@@ -52,7 +53,7 @@ static const char *const kind_names[] = {
 
 int toolbox_init(void) {
 	if (names_init() < 0 || convert_init() < 0 || callfn_init() < 0 || discover_init() < 0 ||
-		namespace_init() < 0 || dyntool_init() < 0)
+		namespace_init() < 0 || reload_init() < 0 || dyntool_init() < 0)
 		return -1;
 	return 0;
 }
@@ -78,6 +79,18 @@ void toolbox_refuse(struct answer_error *ret_error, const char *code, const char
 	if (message)
 		ret_error->message = pyerr_bound(message, strlen(message),
 			limit > OUR_WORDS ? limit : OUR_WORDS, &ret_error->message_truncated);
+}
+
+int toolbox_refuse_raised(struct answer_error *ret_error, const char *code, const char *what) {
+	auto_answer_error struct answer_error raised = { 0 };
+
+	if (PyErr_ExceptionMatches(PyExc_MemoryError))
+		return -1;
+	pyerr_take(code, &raised);
+	toolbox_refuse(ret_error, code, "%s: %s: %s", what,
+		raised.error_type ? raised.error_type : "error",
+		raised.message ? raised.message : "");
+	return 1;
 }
 
 void toolbox_refuse_name(struct answer_error *ret_error, PyObject *name) {

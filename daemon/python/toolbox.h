@@ -31,7 +31,7 @@ tool_handler discover_search;
 tool_handler discover_inspect;
 tool_handler namespace_remove;    /* namespace.c */
 tool_handler namespace_reset;
-tool_handler namespace_reload;
+tool_handler reload_run;          /* reload.c */
 tool_handler dyntool_register;    /* dyntool.c */
 tool_handler dyntool_unregister;
 tool_handler dyntool_run;         /* a registered tool's call, named by call->tool */
@@ -97,6 +97,12 @@ void toolbox_take_error(struct tool_run *run, const char *code, struct answer_er
 /* Fills `ret_error` with a code and a message (printf). */
 void toolbox_refuse(struct answer_error *ret_error, const char *code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Fills `ret_error` with `what` and the raised exception's own words, and clears it. 1, or -1 when
+ * memory is short.
+ */
+int toolbox_refuse_raised(struct answer_error *ret_error, const char *code, const char *what);
 
 /* Fills `ret_error` with name_not_found for that name. */
 void toolbox_refuse_name(struct answer_error *ret_error, PyObject *name);
