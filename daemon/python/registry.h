@@ -21,6 +21,7 @@ struct registration {
 	char *stale_reason; /* NULL when memory was short */
 };
 
+/* How many there are, stale ones included. */
 size_t registry_size(void);
 
 /* The i-th one by tool name. */
