@@ -28,6 +28,8 @@ enum {
 	MIN_WAIT_MS = 1,
 	MAX_WAIT_MS = 20,
 	WAIT_SHARE = 8, /* a wait is this part of the time waited so far */
+	FINE_MS = 8,
+	FINE_STEP_NS = 200000,
 };
 
 int64_t attach_now_ms(void) {
@@ -70,10 +72,18 @@ static enum attach_result fail_at(struct attach *a, char **ret_message, const ch
 	return fail(a, ret_message, what ? what : before, e);
 }
 
-/* Often at first, when a daemon is about to listen, and so never late by more than a small part. */
+/*
+ * Often at first, when a daemon is about to listen, and so never late by more than a small part. The
+ * first milliseconds of a daemon of our own are worth looking at in finer steps than poll() knows.
+ */
 static enum attach_result wait_for(struct attach *a) {
 	int64_t waited_ms = attach_now_ms() - (a->deadline_ms - START_LIMIT_MS);
 
+	if (a->is_started && waited_ms < FINE_MS) {
+		nanosleep(&(struct timespec){ .tv_nsec = FINE_STEP_NS }, NULL);
+		a->wait_ms = 0;
+		return ATTACH_WAIT;
+	}
 	a->wait_ms = (int)(waited_ms / WAIT_SHARE);
 	if (a->wait_ms < MIN_WAIT_MS)
 		a->wait_ms = MIN_WAIT_MS;
