@@ -38,6 +38,9 @@ void hello_write(struct buf *out, const struct hello *hello, bool is_resumed) {
 	}
 	if (is_resumed)
 		buf_add_str(out, ",\"resumed\":true");
+	/* Gemini CLI names itself to the servers it starts. */
+	if (getenv("GEMINI_CLI"))
+		buf_add_str(out, ",\"reads_json\":true");
 	buf_add_str(out, ",\"fingerprint\":");
 	fingerprint_write(out, environ);
 	buf_add_str(out, "}}\n");

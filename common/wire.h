@@ -15,7 +15,8 @@
  * First line of a connection, from the shim; a plain client may leave it out.
  * params: profile ("full" "compact" "text"), cwd (absolute), version, fingerprint (object: startup
  * variable -> hash of its value), resumed (bool: the namespace this client knew is gone),
- * acknowledge (bool: answer with WIRE_ATTACHED). Every member is optional.
+ * acknowledge (bool: answer with WIRE_ATTACHED), reads_json (bool: the client takes a text that is JSON
+ * for structured content, and refuses what is no object). Every member is optional.
  */
 #define WIRE_ATTACH "notifications/ipython-mcp/attach"
 

@@ -51,6 +51,7 @@ void attach_on_line(struct session *s, struct jspan params) {
 			(unsigned long long)s->id);
 	if (cwd && cwd[0] == '/')
 		s->cwd = take(cwd);
+	s->reads_json = jspan_is_word(jscan_get(params, "reads_json"), "true");
 	s->has_notice_pending_resume = jspan_is_word(jscan_get(params, "resumed"), "true");
 	s->has_notice_pending_version = version && strcmp(version, PACKAGE_VERSION) != 0;
 	s->client_version = take(version);

@@ -180,6 +180,7 @@ static void write_answer(struct callq *q, struct call *c, struct answer *a, stru
 		.revision = c->to.revision,
 		.answer = a,
 		.notice = notice,
+		.reads_json = s && s->reads_json,
 	};
 
 	if (keeps_output(c)) {

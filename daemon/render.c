@@ -22,8 +22,12 @@
 #include "common/cleanup.h"
 #include "common/jscan.h"
 #include "common/utf8.h"
+#include "common/wire.h"
 #include "daemon/config.h"
 #include "daemon/render.h"
+
+/* Not one of JSON's blanks: behind a value it makes the text no JSON, and a reader sees nothing. */
+#define NO_BREAK_SPACE "\xc2\xa0"
 
 /* What the envelope adds at most: an id of 1,024 bytes, the era's own members. */
 enum { ENVELOPE_BYTES = 2048 };
@@ -279,6 +283,17 @@ static bool sends_structured(const struct render *r, const struct shrink *s) {
 	return s->has_structured && !shown_images(r, s) && !r->answer->has_wide_integer;
 }
 
+/* Whether a text is JSON as a whole and yet no object: 42, "a", [1, 2], true. */
+static bool is_bare_json(const struct buf *text) {
+	struct jspan value = jscan_value(text->data, text->len);
+	auto_free char *copy = NULL;
+
+	if (text->has_failed || !value.at || !value.len || !strchr("-0123456789\"[tfn", value.at[0]))
+		return false;
+	copy = jspan_copy(value);
+	return copy && jscan_check(copy, value.len, WIRE_MAX_DEPTH, NULL) == JSCAN_OK;
+}
+
 static void write_result(const struct render *r, const struct shrink *s, struct buf *b) {
 	auto_buf struct buf text = BUF_NULL;
 	const char *separator = "";
@@ -287,10 +302,13 @@ static void write_result(const struct render *r, const struct shrink *s, struct 
 		write_parts(r, b);
 		return;
 	}
-	if (r->profile == PROFILE_TEXT)
+	if (r->profile == PROFILE_TEXT) {
 		write_text(r, s, &text);
-	else
+		if (r->reads_json && is_bare_json(&text))
+			buf_add_str(&text, NO_BREAK_SPACE);
+	} else {
 		write_object(r, &text);
+	}
 	if (text.has_failed) {
 		b->has_failed = true;
 		return;

@@ -19,6 +19,7 @@ struct render {
 	struct answer *answer;
 	struct output_text *out, *err; /* execute's streams, NULL for all others */
 	const char *notice;            /* NULL: none */
+	bool reads_json;               /* no text of profile text may be JSON but no object */
 };
 
 /*

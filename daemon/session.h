@@ -41,6 +41,7 @@ struct session {
 	/* Attach line (attach.c); before it: the daemon's profile, no directory. */
 	bool is_attached;
 	enum profile profile;
+	bool reads_json; /* takes a text that is JSON for structured content (common/wire.h) */
 	char *cwd;
 	char *client_version;
 
