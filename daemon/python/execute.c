@@ -20,8 +20,6 @@
 #include "daemon/python/toolbox.h"
 #include "daemon/python/worker.h"
 
-enum { CACHE_SIZE = 1000 }; /* values kept in Out */
-
 /* What became of the cell. */
 struct outcome {
 	PyObject *value;     /* of a trailing expression; NULL: none */
@@ -106,7 +104,7 @@ static void clear_container(PyObject *owner, const char *name) {
 static void trim_cache(PyObject *namespace) {
 	borrowed PyObject *out = PyDict_GetItemString(namespace, "_oh");
 
-	while (out && PyDict_Check(out) && PyDict_Size(out) > CACHE_SIZE) {
+	while (out && PyDict_Check(out) && PyDict_Size(out) > ipshell_cache_size()) {
 		PyObject *key, *value;
 		Py_ssize_t at = 0;
 		auto_py *number = NULL;

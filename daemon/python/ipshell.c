@@ -22,6 +22,7 @@ static PyObject *shell;
 static PyObject *shown;   /* what showtraceback() was last asked to show since the cell began */
 static bool is_swallowed; /* whoever asked went on as if nothing had happened */
 static bool is_quiet;
+static long cache_size; /* values that Out keeps */
 static char *version, *package_directory;
 
 /* exit() and quit(): the cell ends, the shell lives on. */
@@ -220,6 +221,22 @@ static int use_plain_system(void) {
 	return raw ? PyObject_SetAttrString(shell, "system", raw) : -1;
 }
 
+/*
+ * IPython drops a fifth of a full cache with a warning. Its own limit is set one higher, so that
+ * execute.c comes first and drops one at a time.
+ */
+static int raise_cache_limit(void) {
+	auto_py *hook = PyObject_GetAttrString(shell, "displayhook");
+	auto_py *size = hook ? PyObject_GetAttrString(hook, "cache_size") : NULL;
+	auto_py *raised = NULL;
+
+	cache_size = size ? PyLong_AsLong(size) : -1;
+	if (cache_size <= 0)
+		return PyErr_Occurred() ? -1 : 0;
+	raised = PyLong_FromLong(cache_size + 1);
+	return raised ? PyObject_SetAttrString(hook, "cache_size", raised) : -1;
+}
+
 /* The message of an exception that ended the start; owned by the caller. */
 static char *start_message(const char *doing) {
 	struct answer_error e;
@@ -267,7 +284,8 @@ int ipshell_new(char **ret_message) {
 		return -1;
 	}
 	shell = build(config);
-	if (!shell || ipshell_shadow(shell, shell_shadows) < 0 || use_plain_system() < 0) {
+	if (!shell || ipshell_shadow(shell, shell_shadows) < 0 || use_plain_system() < 0 ||
+		raise_cache_limit() < 0) {
 		*ret_message = start_message("IPython's shell cannot be built");
 		return -1;
 	}
@@ -293,6 +311,10 @@ const char *ipshell_ipython_version(void) {
 
 const char *ipshell_package_directory(void) {
 	return package_directory ? package_directory : "";
+}
+
+long ipshell_cache_size(void) {
+	return cache_size;
 }
 
 PyObject *ipshell_take_shown(bool *ret_swallowed) {

@@ -25,6 +25,9 @@ const char *ipshell_ipython_version(void);
  * code. */
 const char *ipshell_package_directory(void);
 
+/* How many values `Out` keeps; 0: none, by configuration. */
+long ipshell_cache_size(void);
+
 /*
  * Puts a C function over each method of `object` that this version of IPython has. `methods` is
  * static and ends with an empty row. -1 with an exception.
