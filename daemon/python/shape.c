@@ -15,6 +15,8 @@
 #include "daemon/python/pyerr.h"
 #include "daemon/python/shape.h"
 
+enum { MAX_DEPTH = 50 };
+
 /* JSON Schema's word for each kind that has one of its own. */
 static const char *const type_words[] = {
 	[SHAPE_STRING] = "string",
@@ -103,24 +105,33 @@ static struct shape *new_node(enum shape_kind kind, size_t n_children) {
 	return s;
 }
 
+/* One annotation while it is read. */
+struct reader {
+	PyObject *globals; /* strings are resolved there; NULL: they cannot be */
+	struct watch *watch;
+	char **ret_message;
+	unsigned depth;
+};
+
+/* All that read: NULL with an exception, or without one and a complaint. */
+static struct shape *read_annotation(struct reader *r, PyObject *annotation);
+
 /* A complaint about an annotation; always NULL. */
-static struct shape *unsupported(PyObject *annotation, const char *why, char **ret_message) {
+static struct shape *unsupported(struct reader *r, PyObject *annotation, const char *why) {
 	auto_free char *text = convert_repr(annotation, 200, NULL);
 
 	if (!text)
 		return NULL;
-	*ret_message = answer_message("the annotation %s %s", text, why);
-	if (!*ret_message)
+	*r->ret_message = answer_message("the annotation %s %s", text, why);
+	if (!*r->ret_message)
 		PyErr_NoMemory();
 	return NULL;
 }
 
-/* Compiles the children first..first+n of a tuple of arguments into `s`. False as shape_new(). */
-static bool add_children(struct shape *s, PyObject *args, size_t n, PyObject *globals,
-	struct watch *watch, char **ret_message) {
+/* Reads the first n of a tuple of arguments as children of `s`. */
+static bool add_children(struct reader *r, struct shape *s, PyObject *args, size_t n) {
 	for (size_t i = 0; i < n; i++) {
-		struct shape *child = shape_new(PyTuple_GetItem(args, (Py_ssize_t)i), globals,
-			watch, ret_message);
+		struct shape *child = read_annotation(r, PyTuple_GetItem(args, (Py_ssize_t)i));
 
 		if (!child)
 			return false;
@@ -147,25 +158,24 @@ static bool is_json_scalar(PyObject *value) {
 		(PyFloat_CheckExact(value) && isfinite(PyFloat_AsDouble(value)));
 }
 
-static struct shape *new_literal(PyObject *annotation, PyObject *args, char **ret_message) {
+static struct shape *read_literal(struct reader *r, PyObject *annotation, PyObject *args) {
 	auto_shape *s = new_node(SHAPE_LITERAL, 0);
 
 	if (!s)
 		return NULL;
 	for (Py_ssize_t i = 0; i < PyTuple_Size(args); i++)
 		if (!is_json_scalar(PyTuple_GetItem(args, i)))
-			return unsupported(annotation,
+			return unsupported(r, annotation,
 				"has a value that is no JSON scalar (string, number, boolean, "
-				"null)",
-				ret_message);
+				"null)");
 	Py_INCREF(args);
 	s->values = args;
 	return take(s);
 }
 
-/* list[T] and the like: `origin` with its arguments. NULL as shape_new(). */
-static struct shape *new_generic(PyObject *annotation, PyObject *origin, PyObject *args,
-	PyObject *globals, struct watch *watch, char **ret_message) {
+/* list[T] and the like: `origin` with its arguments. */
+static struct shape *read_generic(struct reader *r, PyObject *annotation, PyObject *origin,
+	PyObject *args) {
 	Py_ssize_t n = PyTuple_Size(args);
 	auto_shape *s = NULL;
 	enum shape_kind kind;
@@ -174,18 +184,16 @@ static struct shape *new_generic(PyObject *annotation, PyObject *origin, PyObjec
 		auto_py *values = PyTuple_GetSlice(args, 1, 2);
 
 		if (PyTuple_GetItem(args, 0) != (PyObject *)&PyUnicode_Type)
-			return unsupported(annotation, "must have str keys", ret_message);
+			return unsupported(r, annotation, "must have str keys");
 		s = values ? new_node(SHAPE_DICT, 1) : NULL;
-		return s && add_children(s, values, 1, globals, watch, ret_message) ? take(s)
-										    : NULL;
+		return s && add_children(r, s, values, 1) ? take(s) : NULL;
 	}
 	if (origin == (PyObject *)&PyTuple_Type && n) {
 		bool is_open = n == 2 && PyTuple_GetItem(args, 1) == Py_Ellipsis;
 		size_t n_children = is_open ? 1 : (size_t)n;
 
 		s = new_node(is_open ? SHAPE_SEQUENCE : SHAPE_TUPLE, n_children);
-		return s && add_children(s, args, n_children, globals, watch, ret_message) ? take(s)
-											   : NULL;
+		return s && add_children(r, s, args, n_children) ? take(s) : NULL;
 	}
 
 	if (origin == (PyObject *)&PyList_Type)
@@ -197,16 +205,15 @@ static struct shape *new_generic(PyObject *annotation, PyObject *origin, PyObjec
 	else
 		kind = SHAPE_UNION;
 	if (kind == SHAPE_UNION || n != 1)
-		return unsupported(annotation,
+		return unsupported(r, annotation,
 			"is not supported; use str, int, float, bool, None, list[T], set[T], "
 			"frozenset[T], tuple[T, ...], tuple[A, B], dict[str, T], unions, Optional "
-			"or Literal",
-			ret_message);
+			"or Literal");
 	s = new_node(kind, 1);
-	if (!s || !add_children(s, args, 1, globals, watch, ret_message))
+	if (!s || !add_children(r, s, args, 1))
 		return NULL;
 	if (kind != SHAPE_LIST && !is_hashable(s->children[0]))
-		return unsupported(annotation, "has items that cannot be in a set", ret_message);
+		return unsupported(r, annotation, "has items that cannot be in a set");
 	return take(s);
 }
 
@@ -222,9 +229,8 @@ static int watch_names(struct watch *watch, PyObject *code, PyObject *globals) {
 	return 0;
 }
 
-/* The annotation that a string stands for. NULL as shape_new(). */
-static PyObject *evaluate(PyObject *annotation, PyObject *string, PyObject *globals,
-	struct watch *watch, char **ret_message) {
+/* The annotation that a string stands for. */
+static PyObject *evaluate(struct reader *r, PyObject *annotation, PyObject *string) {
 	auto_py *source = py_utf8(string);
 	auto_py *code = NULL;
 	auto_py *locals = NULL;
@@ -232,20 +238,18 @@ static PyObject *evaluate(PyObject *annotation, PyObject *string, PyObject *glob
 
 	if (!source)
 		return NULL;
-	if (!globals) {
-		unsupported(annotation,
-			"is a string, and its function has no globals to resolve it in",
-			ret_message);
+	if (!r->globals) {
+		unsupported(r, annotation,
+			"is a string, and its function has no globals to resolve it in");
 		return NULL;
 	}
 	code = Py_CompileString(PyBytes_AsString(source), "<annotation>", Py_eval_input);
 	locals = code ? PyDict_New() : NULL;
-	value = locals && watch_names(watch, code, globals) == 0
-		? PyEval_EvalCode(code, globals, locals)
+	value = locals && watch_names(r->watch, code, r->globals) == 0
+		? PyEval_EvalCode(code, r->globals, locals)
 		: NULL;
 	if (!value && pyerr_clear_unless_interrupt() == 0)
-		unsupported(annotation, "cannot be resolved in the function's globals",
-			ret_message);
+		unsupported(r, annotation, "cannot be resolved in the function's globals");
 	return value;
 }
 
@@ -260,17 +264,16 @@ static PyObject *as_string(PyObject *annotation) {
 	return NULL;
 }
 
-/* What typing sees in an annotation that is no plain type. NULL as shape_new(). */
-static struct shape *new_form(PyObject *annotation, PyObject *globals, struct watch *watch,
-	char **ret_message) {
+/* What typing sees in an annotation that is no plain type. */
+static struct shape *read_form(struct reader *r, PyObject *annotation) {
 	auto_py *string = as_string(annotation);
 	auto_py *origin = NULL;
 	auto_py *args = NULL;
 
 	if (string) {
-		auto_py *value = evaluate(annotation, string, globals, watch, ret_message);
+		auto_py *value = evaluate(r, annotation, string);
 
-		return value ? shape_new(value, globals, watch, ret_message) : NULL;
+		return value ? read_annotation(r, value) : NULL;
 	}
 	origin = PyErr_Occurred() ? NULL
 				  : PyObject_CallFunctionObjArgs(kept.get_origin, annotation, NULL);
@@ -278,20 +281,19 @@ static struct shape *new_form(PyObject *annotation, PyObject *globals, struct wa
 	if (!args || !PyTuple_Check(args))
 		return NULL;
 	if (origin == kept.literal)
-		return new_literal(annotation, args, ret_message);
+		return read_literal(r, annotation, args);
 	if (origin == kept.annotated && PyTuple_Size(args))
-		return shape_new(PyTuple_GetItem(args, 0), globals, watch, ret_message);
+		return read_annotation(r, PyTuple_GetItem(args, 0));
 	if (origin == kept.union_type || origin == kept.bar_union) {
 		size_t n = (size_t)PyTuple_Size(args);
 		auto_shape *s = new_node(SHAPE_UNION, n);
 
-		return s && add_children(s, args, n, globals, watch, ret_message) ? take(s) : NULL;
+		return s && add_children(r, s, args, n) ? take(s) : NULL;
 	}
-	return new_generic(annotation, origin, args, globals, watch, ret_message);
+	return read_generic(r, annotation, origin, args);
 }
 
-struct shape *shape_new(PyObject *annotation, PyObject *globals, struct watch *watch,
-	char **ret_message) {
+static struct shape *read_annotation(struct reader *r, PyObject *annotation) {
 	static const struct {
 		PyTypeObject *type;
 		enum shape_kind kind;
@@ -309,12 +311,23 @@ struct shape *shape_new(PyObject *annotation, PyObject *globals, struct watch *w
 		if (annotation == (PyObject *)plain[i].type)
 			return new_node(plain[i].kind, 0);
 
-	/* Strings may stand for strings, and lists for lists, without end. */
-	if (Py_EnterRecursiveCall(" while an annotation was read"))
-		return NULL;
-	s = new_form(annotation, globals, watch, ret_message);
-	Py_LeaveRecursiveCall();
+	/* Strings may stand for strings without end, and clients take no schema of any depth. */
+	if (r->depth == MAX_DEPTH) {
+		*r->ret_message = answer_message("the annotation is nested more than %d deep",
+			MAX_DEPTH);
+		return *r->ret_message ? NULL : (struct shape *)PyErr_NoMemory();
+	}
+	r->depth++;
+	s = read_form(r, annotation);
+	r->depth--;
 	return s;
+}
+
+struct shape *shape_new(PyObject *annotation, PyObject *globals, struct watch *watch,
+	char **ret_message) {
+	struct reader r = { .globals = globals, .watch = watch, .ret_message = ret_message };
+
+	return read_annotation(&r, annotation);
 }
 
 /* The word for a literal's type; 1 and 1.5 have different ones. */
