@@ -306,7 +306,7 @@ static bool take_hello(struct relay *r, const char *line, size_t len) {
 	r->pid = rendezvous_peer(r->daemon, &peer, &uid) && peer == answer.pid ? peer : 0;
 	if (answer.differing && !r->has_warned) {
 		relay_complain("the daemon that runs was started with other values of %s; they "
-			       "stay until it is restarted (ipython-mcp restart %s)",
+			       "stay until it is stopped (ipython-mcp stop %s)",
 			answer.differing, r->options->place->name);
 		r->has_warned = true;
 	}
