@@ -151,6 +151,7 @@ static PyObject *get_some(PyObject *o, const char *name) {
 static void explain_incomplete(PyObject *code, PyObject **exception) {
 	auto_py *message = py_getattr_or_null(*exception, "msg");
 	auto_py *filename = py_getattr_or_null(*exception, "filename");
+	auto_py *cell = NULL;
 	auto_py *source = NULL;
 	auto_py *name = NULL;
 	auto_py *compiled = NULL;
@@ -159,7 +160,9 @@ static void explain_incomplete(PyObject *code, PyObject **exception) {
 	if (!message || !PyUnicode_Check(message) || !filename || !PyUnicode_Check(filename) ||
 		PyUnicode_CompareWithASCIIString(message, "incomplete input") != 0)
 		return;
-	source = py_utf8(code);
+	/* Without its magics. */
+	cell = py_call_method(ipshell_get(), "transform_cell", "(O)", code);
+	source = cell ? py_utf8(cell) : NULL;
 	name = py_utf8(filename);
 	if (source && name)
 		compiled = Py_CompileString(

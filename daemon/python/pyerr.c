@@ -138,6 +138,9 @@ void pyerr_describe(PyObject *exception, const char *code, struct answer_error *
 	auto_py *text = exception_text(exception);
 	auto_py *summary = NULL;
 
+	/* A forked child ends like a script; nobody waits for its answer. */
+	if (half_is_forked_child())
+		worker_leave_child(exception);
 	PyErr_Clear();
 	*ret = (struct answer_error){ .code = code };
 	if (type_text)

@@ -55,13 +55,20 @@ static bool is_machinery(const char *filename) {
 	       starts_with(filename, "<decorator-gen-");
 }
 
+/* Frames of a library that Cython compiled: they name their source as it lay when it was built. */
+static bool is_compiled(const char *filename) {
+	const char *suffix = strrchr(filename, '.');
+
+	return filename[0] != '/' && suffix && (!strcmp(suffix, ".pyx") || !strcmp(suffix, ".pxi"));
+}
+
 /* Frames of the user's own code: cells, and files that belong to no library. */
 static bool is_user(const char *filename) {
 	const char *library = stdlib_directory();
 
 	if (filename[0] == '<')
 		return starts_with(filename, CELL);
-	return !is_machinery(filename) && !strstr(filename, "/site-packages/") &&
+	return !is_machinery(filename) && !is_compiled(filename) && !strstr(filename, "/site-packages/") &&
 	       !strstr(filename, "/dist-packages/") &&
 	       !(*library && starts_with(filename, library));
 }
@@ -116,19 +123,34 @@ static PyObject *find_user_frame(PyObject *summary) {
 	return NULL;
 }
 
+/*
+ * A frame's column, from 1, in code points: Python counts bytes of the line. 0 when it is unknown.
+ */
+static long find_column(PyObject *frame, PyObject *filename, long line) {
+	auto_py *offset = PyObject_GetAttrString(frame, "colno");
+	auto_py *get_line = py_import_attr("linecache", "getline");
+	auto_py *path = PyUnicode_DecodeFSDefault(PyBytes_AsString(filename));
+	auto_py *text = get_line && path ? PyObject_CallFunction(get_line, "Ol", path, line) : NULL;
+	auto_py *bytes = text && PyUnicode_Check(text) ? py_utf8(text) : NULL;
+	long n = offset && PyLong_Check(offset) ? PyLong_AsLong(offset) : -1;
+
+	PyErr_Clear();
+	if (n < 0)
+		return 0;
+	if (bytes && n <= PyBytes_Size(bytes))
+		n = (long)utf8_count(PyBytes_AsString(bytes), (size_t)n);
+	return n + 1;
+}
+
 void traceback_locate(PyObject *summary, struct answer_error *ret) {
 	auto_py *frame = find_user_frame(summary);
 	auto_py *filename = frame ? py_attr_utf8(frame, "filename") : NULL;
-	auto_py *column = NULL;
 
 	if (!filename)
 		return;
 	ret->filename = strdup(PyBytes_AsString(filename));
 	ret->line = py_attr_number(frame, "lineno");
-	column = PyObject_GetAttrString(frame, "colno");
-	if (column && PyLong_Check(column))
-		ret->column = PyLong_AsLong(column) + 1;
-	PyErr_Clear();
+	ret->column = find_column(frame, filename, ret->line);
 }
 
 /*
