@@ -46,7 +46,7 @@ static int logs_run(struct invocation *inv) {
 		fclose(log);
 		return EXIT_SUCCESS;
 	}
-	service = unit_service(&inv->place);
+	service = unit_name(&inv->place, "service");
 	if (!service) {
 		admin_complain("out of memory");
 		return EXIT_FAILURE;

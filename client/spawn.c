@@ -28,6 +28,7 @@
 #include "common/project.h"
 #include "common/wire.h"
 #include "client/spawn.h"
+#include "client/unit.h"
 
 enum {
 	MAX_LOG = 1024 * 1024, /* a longer one is put aside at the next start */
@@ -59,48 +60,10 @@ static char *daemon_path(void) {
 	return asprintf(&path, "%s/" DAEMON, BINDIR) < 0 ? NULL : path;
 }
 
-/* "/run/user/UID", where the user manager is when there is one. */
-static void manager_directory(char *ret, size_t size) {
-	snprintf(ret, size, "/run/user/%u", (unsigned)geteuid());
-}
-
-/* Name of the socket unit, owned by the caller. */
-static char *unit_name(const char *name) {
-	char *unit;
-
-	if (!strcmp(name, WIRE_DEFAULT_NAME))
-		return strdup(DAEMON ".socket");
-	return asprintf(&unit, DAEMON "@%s.socket", name) < 0 ? NULL : unit;
-}
-
-/* Whether the units are where the manager finds them. */
-static bool has_units(void) {
-	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	auto_free char *own = NULL;
-	int n = -1;
-
-	if (access(SYSTEMDUSERUNITDIR "/" DAEMON "@.socket", F_OK) == 0)
-		return true;
-	if (config && *config == '/')
-		n = asprintf(&own, "%s/systemd/user/" DAEMON "@.socket", config);
-	else if (home)
-		n = asprintf(&own, "%s/.config/systemd/user/" DAEMON "@.socket", home);
-	if (n < 0)
-		own = NULL;
-	return own && access(own, F_OK) == 0;
-}
-
 bool spawn_is_for_unit(const struct rendezvous *place, const struct spawn_options *options) {
 	auto_free char *cwd = NULL, *python = NULL;
-	char run[64], path[96];
 
-	/* The units' sockets are in the usual place only. */
-	manager_directory(run, sizeof(run));
-	snprintf(path, sizeof(path), "%s/ipython-mcp", run);
-	if (options->socket || options->python || strcmp(place->directory, path))
-		return false;
-	snprintf(path, sizeof(path), "%s/systemd/private", run);
-	if (access(path, F_OK) < 0 || !has_units())
+	if (options->socket || options->python || !unit_is_there(place))
 		return false;
 	if (getenv("VIRTUAL_ENV") || fingerprint_has_any(environ))
 		return false;
@@ -128,13 +91,11 @@ static void close_from(int first) {
 
 int spawn_unit(struct spawn *s, const struct rendezvous *place,
 	const struct spawn_options *options) {
-	auto_free char *unit = unit_name(options->name);
-	char run[64];
+	auto_free char *unit = unit_name(place, "socket");
 	pid_t pid;
 
 	if (!unit)
 		return err_new(-ENOMEM);
-	manager_directory(run, sizeof(run));
 	pid = fork();
 	if (pid < 0)
 		return err_new(-errno);
@@ -149,8 +110,7 @@ int spawn_unit(struct spawn *s, const struct rendezvous *place,
 			_exit(1);
 		close_from(3);
 		reset_signals();
-		/* Agents strip what systemctl finds the manager by. */
-		setenv("XDG_RUNTIME_DIR", run, 1);
+		unit_find_manager();
 		execlp("systemctl", "systemctl", "--user", "--quiet", "start", unit, (char *)NULL);
 		_exit(1);
 	}

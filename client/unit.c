@@ -20,7 +20,7 @@
 
 #define UNIT "ipython-mcpd"
 
-static char *unit_name(const struct rendezvous *place, const char *kind) {
+char *unit_name(const struct rendezvous *place, const char *kind) {
 	char *name;
 	int n = strcmp(place->name, WIRE_DEFAULT_NAME)
 		? asprintf(&name, UNIT "@%s.%s", place->name, kind)
@@ -29,31 +29,55 @@ static char *unit_name(const struct rendezvous *place, const char *kind) {
 	return n < 0 ? NULL : name;
 }
 
-char *unit_service(const struct rendezvous *place) {
-	return unit_name(place, "service");
+/* "/run/user/UID", where the user manager is when there is one. */
+static void manager_directory(char *ret, size_t size) {
+	snprintf(ret, size, "/run/user/%u", (unsigned)geteuid());
 }
 
-/* True when the manager may hold this very socket. */
-static bool is_place_of_units(const struct rendezvous *place) {
-	auto_free char *socket = NULL, *manager = NULL;
-	unsigned uid = (unsigned)geteuid();
+void unit_find_manager(void) {
+	char directory[64];
 
-	if (asprintf(&socket, "/run/user/%u/ipython-mcp/%s.sock", uid, place->name) < 0)
+	manager_directory(directory, sizeof(directory));
+	setenv("XDG_RUNTIME_DIR", directory, 1);
+}
+
+/* Whether the units are where the manager finds them. */
+static bool is_installed(void) {
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	auto_free char *own = NULL;
+	int n = -1;
+
+	if (access(SYSTEMDUSERUNITDIR "/" UNIT "@.socket", F_OK) == 0)
+		return true;
+	if (config && *config == '/')
+		n = asprintf(&own, "%s/systemd/user/" UNIT "@.socket", config);
+	else if (home)
+		n = asprintf(&own, "%s/.config/systemd/user/" UNIT "@.socket", home);
+	if (n < 0)
+		own = NULL;
+	return own && access(own, F_OK) == 0;
+}
+
+bool unit_is_there(const struct rendezvous *place) {
+	auto_free char *socket = NULL, *manager = NULL;
+	char directory[64];
+
+	manager_directory(directory, sizeof(directory));
+	if (asprintf(&socket, "%s/ipython-mcp/%s.sock", directory, place->name) < 0)
 		socket = NULL;
-	if (asprintf(&manager, "/run/user/%u/systemd/private", uid) < 0)
+	if (asprintf(&manager, "%s/systemd/private", directory) < 0)
 		manager = NULL;
-	return socket && manager && !strcmp(socket, place->socket) && access(manager, F_OK) == 0;
+	return socket && manager && !strcmp(socket, place->socket) && access(manager, F_OK) == 0 &&
+		is_installed();
 }
 
 /* In the child: systemctl, its output in `out`. */
 static void run_systemctl(const char *property, const char *unit, int out) {
 	int null = open("/dev/null", O_RDWR);
-	char directory[64];
 
 	if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(null, 2) < 0)
 		_exit(1);
-	snprintf(directory, sizeof(directory), "/run/user/%u", (unsigned)geteuid());
-	setenv("XDG_RUNTIME_DIR", directory, 1);
+	unit_find_manager();
 	execlp("systemctl", "systemctl", "--user", "show", "--value", "--property", property, unit,
 		(char *)NULL);
 	_exit(1);
@@ -86,7 +110,7 @@ enum unit_state unit_state(const struct rendezvous *place) {
 	auto_free char *service = NULL, *socket = NULL;
 	char state[64];
 
-	if (!is_place_of_units(place))
+	if (!unit_is_there(place))
 		return UNIT_NONE;
 	socket = unit_name(place, "socket");
 	service = unit_name(place, "service");
@@ -104,7 +128,7 @@ pid_t unit_pid(const struct rendezvous *place) {
 	auto_free char *service = NULL;
 	char pid[32];
 
-	if (!is_place_of_units(place))
+	if (!unit_is_there(place))
 		return 0;
 	service = unit_name(place, "service");
 	if (!service)
