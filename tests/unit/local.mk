@@ -109,3 +109,7 @@ check_PROGRAMS += tests/unit/test-image
 TESTS += tests/unit/test-image
 tests_unit_test_image_SOURCES = tests/unit/test-image.c tests/lib/check.h daemon/python/image.c
 tests_unit_test_image_LDADD = libborder.la libcommon.la
+
+check_PROGRAMS += tests/unit/test-children
+TESTS += tests/unit/test-children
+tests_unit_test_children_SOURCES = tests/unit/test-children.c tests/lib/check.h daemon/python/children.c
