@@ -175,7 +175,11 @@ static void test_bridge_interrupts_the_running_call_only(void) {
 }
 
 /* In a container whose kernel refuses a table of one's own, closing everything is the end. */
+/* As fds_separate() sees it; the thread sanitizer keeps it from separating them. */
 static bool has_separate_descriptors(void) {
+#if defined(__SANITIZE_THREAD__)
+	return false;
+#endif
 	int status;
 	pid_t pid = fork();
 
