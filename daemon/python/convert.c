@@ -252,18 +252,45 @@ static enum convert_result write_set(struct writer *w, PyObject *set, size_t dep
 	return CONVERT_OK;
 }
 
-static enum convert_result write_member(struct writer *w, size_t n, PyObject *key, PyObject *value,
+static enum convert_result write_member(struct writer *w, PyObject *key, PyObject *value,
 	size_t depth) {
-	if (!PyUnicode_Check(key))
-		return CONVERT_NOT_JSON;
 	if (convert_add_str(w->b, key, SIZE_MAX, NULL) < 0)
 		return on_exception();
 	buf_add_char(w->b, ':');
 	return write_value(w, value, depth + 1);
 }
 
+/*
+ * Checks that a key is a string, and that it stays the only one of its kind when its surrogates are
+ * mended: JSON must not hold a name twice. `mended` is the set of such keys so far.
+ */
+static enum convert_result check_key(PyObject *dict, PyObject *key, PyObject **mended) {
+	auto_py *bytes = NULL;
+	auto_py *text = NULL;
+	int is_taken;
+
+	if (!PyUnicode_Check(key))
+		return CONVERT_NOT_JSON;
+	if (PyUnicode_AsUTF8AndSize(key, NULL))
+		return CONVERT_OK;
+	PyErr_Clear();
+	bytes = py_utf8(key);
+	text = bytes ? PyUnicode_FromEncodedObject(bytes, "utf-8", "strict") : NULL;
+	if (text && !*mended)
+		*mended = PySet_New(NULL);
+	if (!text || !*mended)
+		return on_exception();
+	is_taken = PyDict_Contains(dict, text);
+	if (!is_taken)
+		is_taken = PySet_Contains(*mended, text);
+	if (is_taken < 0 || PySet_Add(*mended, text) < 0)
+		return on_exception();
+	return is_taken ? CONVERT_NOT_JSON : CONVERT_OK;
+}
+
 static enum convert_result write_dict(struct writer *w, PyObject *dict, size_t depth) {
 	borrowed PyObject *key, *value;
+	auto_py *mended = NULL;
 	Py_ssize_t at = 0;
 	size_t n = 0;
 
@@ -271,12 +298,14 @@ static enum convert_result write_dict(struct writer *w, PyObject *dict, size_t d
 	while (PyDict_Next(dict, &at, &key, &value)) {
 		enum convert_result r;
 
-		if (!begin_item(w, n))
+		if (!begin_item(w, n++))
 			break;
 		/* The dict may change while user code runs below. */
 		Py_INCREF(key);
 		Py_INCREF(value);
-		r = write_member(w, n++, key, value, depth);
+		r = check_key(dict, key, &mended);
+		if (r == CONVERT_OK)
+			r = write_member(w, key, value, depth);
 		Py_DECREF(key);
 		Py_DECREF(value);
 		if (r != CONVERT_OK)
@@ -286,30 +315,28 @@ static enum convert_result write_dict(struct writer *w, PyObject *dict, size_t d
 	return CONVERT_OK;
 }
 
-/* Any other mapping, and dicts whose class may see its items in another order. */
+/*
+ * Any other mapping, and dicts whose class may see its items in another order: its first items as a
+ * dict, one more than are written, so that the cut is seen there.
+ */
 static enum convert_result write_mapping(struct writer *w, PyObject *mapping, size_t depth) {
 	auto_py *items = PyObject_CallMethod(mapping, "items", NULL);
 	auto_py *iterator = items ? PyObject_GetIter(items) : NULL;
+	auto_py *dict = iterator ? PyDict_New() : NULL;
 
-	if (!iterator)
+	if (!dict)
 		return on_exception();
-	buf_add_char(w->b, '{');
-	for (size_t n = 0;; n++) {
+	for (size_t n = 0; n <= half.settings->max_results; n++) {
 		auto_py *pair = PyIter_Next(iterator);
-		enum convert_result r;
 
-		if (!pair && PyErr_Occurred())
-			return on_exception();
-		if (!pair || !begin_item(w, n))
+		if (!pair)
 			break;
 		if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2)
 			return CONVERT_NOT_JSON;
-		r = write_member(w, n, PyTuple_GetItem(pair, 0), PyTuple_GetItem(pair, 1), depth);
-		if (r != CONVERT_OK)
-			return r;
+		if (PyDict_SetItem(dict, PyTuple_GetItem(pair, 0), PyTuple_GetItem(pair, 1)) < 0)
+			break;
 	}
-	buf_add_char(w->b, '}');
-	return CONVERT_OK;
+	return PyErr_Occurred() ? on_exception() : write_dict(w, dict, depth);
 }
 
 /* An object by its fields: as the dict of them would be, one level down. */
@@ -329,7 +356,7 @@ static enum convert_result write_fields(struct writer *w, PyObject *value, PyObj
 		auto_py *field = name ? PyObject_GetAttr(value, name) : NULL;
 		enum convert_result r;
 
-		r = field ? write_member(w, (size_t)i, name, field, depth) : on_exception();
+		r = field ? write_member(w, name, field, depth) : on_exception();
 		if (r != CONVERT_OK)
 			return r;
 	}
