@@ -149,18 +149,12 @@ void collect_discard_line(struct collect *c) {
 
 void collect_backspace(struct collect *c) {
 	struct part *p = &c->line;
-	struct buf *end = p->tail_chars ? &p->tail : &p->head;
 
-	/*
-	 * Backing up over more than the tail of an endless line is not worth remembering all of it.
-	 */
-	if (!p->chars || (p->chars > p->head_chars && !p->tail_chars))
+	/* In a line longer than the head a character that is taken back could not be made up for. */
+	if (!p->chars || p->chars > p->head_chars)
 		return;
-	end->len = (size_t)(last_chars(end->data, end->len, 1) - end->data);
-	if (end == &p->tail)
-		p->tail_chars--;
-	else
-		p->head_chars--;
+	p->head.len = (size_t)(last_chars(p->head.data, p->head.len, 1) - p->head.data);
+	p->head_chars--;
 	p->chars--;
 }
 

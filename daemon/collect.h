@@ -38,7 +38,7 @@ void collect_add(struct collect *c, const char *text, size_t len);
 /* Appends text that ends in a newline and may hold more of them. */
 void collect_add_lines(struct collect *c, const char *text, size_t len);
 
-/* The current line begins anew; or its last code point goes. */
+/* The current line begins anew; or its last code point goes, unless the line is overlong. */
 void collect_discard_line(struct collect *c);
 void collect_backspace(struct collect *c);
 
