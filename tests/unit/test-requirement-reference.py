@@ -6,14 +6,27 @@ import random
 import subprocess
 import sys
 
-try:
-    import packaging
-    from packaging.requirements import InvalidRequirement, Requirement
-    if tuple(map(int, packaging.__version__.split(".")[:2])) < (26, 3):
-        raise ImportError("it is older than 26.3")
-except ImportError as error:
-    print(f"1..0 # SKIP packaging: {error}")
-    sys.exit(0)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+
+def find_reference():
+    """The classes of the reference implementation; where ours has none, another interpreter takes over."""
+    try:
+        import packaging
+        from packaging.requirements import InvalidRequirement, Requirement
+        if tuple(map(int, packaging.__version__.split(".")[:2])) < (26, 3):
+            raise ImportError("packaging is older than 26.3")
+        return Requirement, InvalidRequirement
+    except ImportError as error:
+        import harness
+        python = os.path.join(harness.cache_directory(), "ipython9", "bin", "python")
+        if os.access(python, os.X_OK):
+            os.execv(python, [python, __file__])
+        print(f"1..0 # SKIP {error}; run tests/setup")
+        sys.exit(0)
+
+
+Requirement, InvalidRequirement = find_reference()
 
 NAMES = ["foo", "Foo_Bar", "a.b-c", "x", "f-", "_x", "9a", "foo_", "foo.-_", "Zope.Interface"]
 OPERATORS = ["==", "!=", ">=", "<=", "<", ">", "~=", "===", "=", ""]
