@@ -107,6 +107,7 @@ static struct line *line_of(struct callq *q, struct session *s) {
 	l->last = &l->first;
 	/* What ran before a session's first call is not news to it. */
 	s->cells_seen = q->n_cells;
+	s->own_cells = 0;
 	s->callq_slot = l;
 	return l;
 }

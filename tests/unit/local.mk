@@ -113,3 +113,9 @@ tests_unit_test_image_LDADD = libborder.la libcommon.la
 check_PROGRAMS += tests/unit/test-children
 TESTS += tests/unit/test-children
 tests_unit_test_children_SOURCES = tests/unit/test-children.c tests/lib/check.h daemon/python/children.c
+
+check_PROGRAMS += tests/unit/test-loader
+TESTS += tests/unit/test-loader
+tests_unit_test_loader_SOURCES = tests/unit/test-loader.c tests/lib/check.h daemon/loader.c
+tests_unit_test_loader_CPPFLAGS = $(AM_CPPFLAGS) -UPKGLIBDIR -DPKGLIBDIR='"/nonexistent"'
+tests_unit_test_loader_LDADD = libborder.la libcommon.la -ldl
