@@ -15,8 +15,14 @@
  */
 int capture_restore_streams(void);
 
-/* Flushes Python's and C's buffers into the pipes. Never raises; any thread. */
+/* Flushes our streams' and C's buffers into the pipes. Never raises; any thread. */
 void capture_flush(void);
+
+/*
+ * Flushes what user code put into the places of our streams: its own code, so only while the call
+ * can be interrupted and never from another thread. Never raises.
+ */
+void capture_flush_replaced(void);
 
 /* Installs the audit hook (flush before a child starts, matplotlib's backend). Once; -1 with
  * exception. */

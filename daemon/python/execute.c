@@ -370,6 +370,7 @@ int execute_run(struct tool_run *run) {
 	capture_begin();
 	if (r == 0) {
 		run_cell(code, &o);
+		capture_flush_replaced();
 		if (o.exception)
 			take_error(run, &o, &error);
 		else if (show_value(run, o.value, &result, &has_text) < 0)

@@ -169,11 +169,17 @@ static void flush(PyObject *file) {
 void capture_flush(void) {
 	for (int fd = 1; fd < 3; fd++) {
 		auto_py *file = Py_XNewRef(streams[fd].file);
-		auto_py *other = Py_XNewRef(PySys_GetObject(streams[fd].name));
 
 		flush(file);
-		if (other != file)
-			flush(other);
 	}
 	fflush(stdout);
+}
+
+void capture_flush_replaced(void) {
+	for (int fd = 1; fd < 3; fd++) {
+		auto_py *file = Py_XNewRef(PySys_GetObject(streams[fd].name));
+
+		if (file != streams[fd].file)
+			flush(file);
+	}
 }
