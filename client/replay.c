@@ -380,12 +380,14 @@ static enum replay_verdict on_own_initialize(struct replay *r, struct jspan resu
 /* The daemon has answered the client's own `initialize`. */
 static enum replay_verdict on_initialized(struct replay *r, struct request *q,
 	struct jspan result) {
+	struct jspan params = jscan_get(jscan_value(q->line, strlen(q->line)), "params");
 	struct jspan version = jscan_get(result, "protocolVersion");
 	struct jspan capabilities = jscan_get(result, "capabilities");
 
-	if (!version.at || !capabilities.at)
-		return REPLAY_PASS; /* an error */
-	keep(&r->params, jscan_get(jscan_value(q->line, strlen(q->line)), "params"));
+	/* An error, or a daemon that knows better than we do what may be left out. */
+	if (!params.at || !version.at || !capabilities.at)
+		return REPLAY_PASS;
+	keep(&r->params, params);
 	keep(&r->version, version);
 	keep(&r->capabilities, capabilities);
 	return r->params && r->version && r->capabilities ? REPLAY_PASS : fail(r, "out of memory");
