@@ -120,8 +120,7 @@ static bool run_command(const struct agents_task *t, const char *const template[
 		else if (!strcmp(template[i], WORD_JSON))
 			words[n++] = json;
 		else
-			words[n++] = (char *)template[i]; /* only read: exec's signature predates
-							     const */
+			words[n++] = (char *)template[i]; /* exec reads it only */
 	}
 	words[n] = NULL;
 	show_command(words);
@@ -148,10 +147,46 @@ static int task_print(const struct agents_task *t) {
 	return 0;
 }
 
+static bool is_same(const struct editfile *f, const struct buf *text) {
+	return f->len == text->len && (!f->len || !memcmp(f->text, text->data, f->len));
+}
+
+/* Has the agent make the entry itself; what came of it is for its file to say. True: no edit is
+ * needed. */
+static bool is_made_elsewhere(const struct agents_task *t, struct editfile *after, int *ret_err) {
+	bool is_done = run_command(t, t->agent->add);
+	enum jsonedit_result r;
+	size_t at;
+
+	*ret_err = editfile_load(after, t->path, t->entry);
+	if (*ret_err < 0)
+		return false;
+	r = agents_text_find(t, after->text, after->len, &at);
+	if (is_done && r == JSONEDIT_ABSENT && t->agent->is_file_uncertain) {
+		printf("%s keeps the entry in its profile in use.\n", t->agent->title);
+		return true;
+	}
+	if (r != JSONEDIT_OK)
+		printf("That made no entry; editing the file instead.\n");
+	return false;
+}
+
+/* What there is to know after an installation. */
+static void show_installed(
+	const struct agents_task *t, const struct editfile *before, const struct buf *text) {
+	bool is_named = strcmp(t->entry, AGENTS_ENTRY) != 0;
+
+	editfile_show(before, text->data, text->len);
+	if (access(before->backup, F_OK) == 0)
+		printf("The file as it was: %s\n", before->backup);
+	printf("Undo: ipython-mcp-connect --uninstall %s%s%s\n", t->agent->name,
+		is_named ? " --name " : "", is_named ? t->entry + strlen(AGENTS_ENTRY "-") : "");
+}
+
 static int task_install(const struct agents_task *t) {
 	auto_editfile struct editfile file = EDITFILE_NULL, after = EDITFILE_NULL;
 	auto_buf struct buf text = BUF_NULL;
-	struct editfile *now = &file;
+	const struct editfile *now = &file;
 	enum jsonedit_result r;
 	size_t at = 0;
 	int err = editfile_load(&file, t->path, t->entry);
@@ -162,49 +197,34 @@ static int task_install(const struct agents_task *t) {
 	if (r == JSONEDIT_SYNTAX || r == JSONEDIT_NOT_OBJECT)
 		return refuse(t, r, file.text, at);
 	if (r == JSONEDIT_ABSENT) {
-		/* The backup is the file from before the entry came; an update of the entry keeps
-		 * it. */
+		/* Kept is the file from before the entry came; what updates the entry leaves it. */
 		err = editfile_keep(&file);
 		if (err < 0)
 			return complain(t, err);
 		if (t->agent->add[0] && is_on_path(t->agent->add[0])) {
-			bool is_done = run_command(t, t->agent->add);
-
-			err = editfile_load(&after, t->path, t->entry);
+			if (is_made_elsewhere(t, &after, &err))
+				return 0;
 			if (err < 0)
 				return complain(t, err);
 			now = &after;
-			r = agents_text_find(t, after.text, after.len, &at);
-			if (is_done && r == JSONEDIT_ABSENT && t->agent->is_file_uncertain) {
-				printf("%s keeps the entry in its profile in use.\n",
-					t->agent->title);
-				return 0;
-			}
-			if (r != JSONEDIT_OK)
-				printf("That made no entry; editing the file instead.\n");
 		}
 	}
+
 	r = agents_text_set(t, now->text, now->len, &text);
 	if (r != JSONEDIT_OK)
 		return refuse(t, r, now->text, 0);
 	if (text.has_failed)
 		return agents_out_of_memory();
-	if (text.len != now->len || memcmp(text.data, now->text, text.len) != 0) {
+	if (!is_same(now, &text)) {
 		err = editfile_save(now, text.data, text.len);
 		if (err < 0)
 			return complain(t, err);
 	}
-	if (text.len == file.len && !memcmp(text.data, file.text, text.len)) {
+	if (is_same(&file, &text))
 		printf("%s has \"%s\" already: %s is unchanged.\n", t->agent->title, t->entry,
 			file.path);
-		return 0;
-	}
-	editfile_show(&file, text.data, text.len);
-	if (access(file.backup, F_OK) == 0)
-		printf("The file as it was: %s\n", file.backup);
-	printf("Undo: ipython-mcp-connect --uninstall %s%s%s\n", t->agent->name,
-		strcmp(t->entry, AGENTS_ENTRY) ? " --name " : "",
-		strcmp(t->entry, AGENTS_ENTRY) ? t->entry + strlen(AGENTS_ENTRY "-") : "");
+	else
+		show_installed(t, &file, &text);
 	return 0;
 }
 
