@@ -3,8 +3,8 @@
 
 /*
  * One tools/call from its admission to its answer, and the queue's state: for callq.c (whose turn),
- * callclock.c (what time does to calls) and callwords.c (what is said about them). Others use
- * callq.h. Times are seconds of CLOCK_MONOTONIC; 0 means none.
+ * callrun.c (running and answering), callclock.c (what time does to calls) and callwords.c (what is
+ * said about them). Others use callq.h. Times are seconds of CLOCK_MONOTONIC; 0 means none.
  */
 
 #include <event2/event.h>
@@ -91,21 +91,32 @@ double callq_now(void);
 
 /* callq.c */
 
+/* Accepts NULL, returns NULL. */
+struct call *call_free(struct call *c);
+
 /* Hands the next call to the Python half when it is free. */
 void callq_run_next(struct callq *q);
-
-/* Answers a call that does not run, with an error, and frees it; it has left its line. */
-void callq_refuse(struct callq *q, struct call *c, const char *code, bool is_retryable,
-	char *message /* taken */);
-
-/* Answers the running call, which goes on, with an error and what it wrote so far. */
-void callq_answer_overdue(struct callq *q, struct call *c);
 
 /* Takes a call out of its line; `at` is the link that leads to it. */
 struct call *callq_unlink(struct callq *q, struct line *line, struct call **at);
 
+/* callrun.c */
+
+/* Hands a call over that has left its line. */
+void callrun_start(struct callq *q, struct call *c);
+
+/* Answers a call that does not run, with an error, and frees it; it has left its line. */
+void callrun_refuse(struct callq *q, struct call *c, const char *code, bool is_retryable,
+	char *message /* taken */);
+
+/* Answers the running call, which goes on, with an error and what it wrote so far. */
+void callrun_answer_overdue(struct callq *q, struct call *c);
+
 /* Sends a held answer; `at` is the link that leads to it. */
-void callq_release(struct callq *q, struct held **at);
+void callrun_release(struct callq *q, struct held **at);
+
+/* A line in the log: tool, outcome, duration. */
+void callrun_log(const struct call *c, const char *outcome);
 
 /* callclock.c */
 

@@ -212,7 +212,7 @@ static void tick_running(struct callq *q, double now) {
 	if (is_due(c->overdue_at, now)) {
 		c->overdue_at = 0;
 		if (!c->is_cancelled)
-			callq_answer_overdue(q, c);
+			callrun_answer_overdue(q, c);
 	}
 	if (is_due(c->progress_due, now))
 		send_progress(q, c, now);
@@ -226,11 +226,11 @@ static void tick_line(struct callq *q, struct line *l, double now) {
 
 		if (is_due(l->drop_at, now)) {
 			/* Nobody is there to be answered. */
-			callq_refuse(q, callq_unlink(q, l, at), "busy", true, NULL);
+			callrun_refuse(q, callq_unlink(q, l, at), "busy", true, NULL);
 		} else if (is_due(wait_end(q, c), now)) {
 			char *message = callwords_busy(q, c, now);
 
-			callq_refuse(q, callq_unlink(q, l, at), "busy", true, message);
+			callrun_refuse(q, callq_unlink(q, l, at), "busy", true, message);
 		} else {
 			if (is_due(c->progress_due, now))
 				send_progress(q, c, now);
@@ -250,7 +250,7 @@ void callclock_on_tick(evutil_socket_t fd, short what, void *arg) {
 		tick_line(q, l, now);
 	for (struct held **at = &q->held; *at;)
 		if (is_due((*at)->send_at, now))
-			callq_release(q, at);
+			callrun_release(q, at);
 		else
 			at = &(*at)->next;
 	/* Drops the lines that are empty now, too. */

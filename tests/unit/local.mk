@@ -99,7 +99,7 @@ tests_unit_test_render_LDADD = libborder.la libcommon.la $(JANSSON_LIBS)
 check_PROGRAMS += tests/unit/test-callq
 TESTS += tests/unit/test-callq
 tests_unit_test_callq_SOURCES = tests/unit/test-callq.c $(fake_shell) daemon/bridge.c daemon/callclock.c \
-	daemon/callq.c daemon/callwords.c daemon/catalog.c daemon/clean.c daemon/collect.c daemon/fds.c \
+	daemon/callq.c daemon/callrun.c daemon/callwords.c daemon/catalog.c daemon/clean.c daemon/collect.c daemon/fds.c \
 	daemon/output.c daemon/render.c daemon/spill.c daemon/tools.c
 tests_unit_test_callq_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_callq_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS) $(JANSSON_LIBS)
