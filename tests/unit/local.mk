@@ -77,7 +77,8 @@ tests_unit_test_bridge_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS)
 # client/
 check_PROGRAMS += tests/unit/test-replay
 TESTS += tests/unit/test-replay
-tests_unit_test_replay_SOURCES = tests/unit/test-replay.c tests/lib/check.h client/lost.c client/replay.c
+tests_unit_test_replay_SOURCES = tests/unit/test-replay.c tests/lib/check.h client/inflight.c \
+	client/lost.c client/replay.c
 tests_unit_test_replay_LDADD = libcommon.la
 
 check_PROGRAMS += tests/unit/test-clean tests/unit/test-output
@@ -116,6 +117,6 @@ tests_unit_test_children_SOURCES = tests/unit/test-children.c tests/lib/check.h 
 
 check_PROGRAMS += tests/unit/test-loader
 TESTS += tests/unit/test-loader
-tests_unit_test_loader_SOURCES = tests/unit/test-loader.c tests/lib/check.h daemon/loader.c
+tests_unit_test_loader_SOURCES = tests/unit/test-loader.c tests/lib/check.h daemon/interpreter.c daemon/loader.c
 tests_unit_test_loader_CPPFLAGS = $(AM_CPPFLAGS) -UPKGLIBDIR -DPKGLIBDIR='"/nonexistent"'
 tests_unit_test_loader_LDADD = libborder.la libcommon.la -ldl
