@@ -73,8 +73,9 @@ static enum attach_result fail_at(struct attach *a, char **ret_message, const ch
 }
 
 /*
- * Often at first, when a daemon is about to listen, and so never late by more than a small part. The
- * first milliseconds of a daemon of our own are worth looking at in finer steps than poll() knows.
+ * Often at first, when a daemon is about to listen, and so never late by more than a small part.
+ * The first milliseconds of a daemon of our own are worth looking at in finer steps than poll()
+ * knows.
  */
 static enum attach_result wait_for(struct attach *a) {
 	int64_t waited_ms = attach_now_ms() - (a->deadline_ms - START_LIMIT_MS);

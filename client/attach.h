@@ -36,7 +36,10 @@ void attach_init(struct attach *a, const struct rendezvous *place,
 /* Gives up what is under way; a daemon that was started goes on. Then attach_step() begins anew. */
 void attach_reset(struct attach *a);
 
-/* Never waits longer than starting a process takes, some milliseconds. After CONNECTED and FAILED `a` is as new. */
+/*
+ * Never waits longer than starting a process takes, some milliseconds. After CONNECTED and FAILED
+ * `a` is as new.
+ */
 enum attach_result attach_step(struct attach *a, int *ret_fd, char **ret_message);
 
 /* The same until it ends. Returns the descriptor, or -1 with a message. */

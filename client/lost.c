@@ -92,7 +92,8 @@ void lost_write_too_long(struct buf *out, const char *head, size_t len, size_t l
 		buf_add_str(out, ",\"id\":");
 		buf_add(out, id.at, id.len);
 	}
-	buf_addf(out, ",\"error\":{\"code\":-32600,\"message\":\"Invalid request: longer than %zu bytes "
-		      "(IPYTHON_MCP_MAX_MESSAGE_BYTES)\"}}\n",
+	buf_addf(out,
+		",\"error\":{\"code\":-32600,\"message\":\"Invalid request: longer than %zu bytes "
+		"(IPYTHON_MCP_MAX_MESSAGE_BYTES)\"}}\n",
 		limit);
 }

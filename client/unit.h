@@ -8,13 +8,17 @@
 
 #include "common/rendezvous.h"
 
-/* True when the user manager runs, the units are installed, and the socket is where they have it. */
+/*
+ * True when the user manager runs, the units are installed, and the socket is where they have it.
+ */
 bool unit_is_there(const struct rendezvous *place);
 
 /* The unit of that kind, "socket" or "service"; owned by the caller, NULL when memory is short. */
 char *unit_name(const struct rendezvous *place, const char *kind);
 
-/* In a new process that is to be systemctl: sets what it finds the manager by, which agents strip. */
+/*
+ * In a new process that is to be systemctl: sets what it finds the manager by, which agents strip.
+ */
 void unit_find_manager(void);
 
 enum unit_state {

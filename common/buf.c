@@ -2,8 +2,8 @@
 /*
  * Growing Buffer
  *
- * Capacity doubles, so building a text costs a constant per byte. JSON escaping copies runs of plain
- * bytes at once: base64 images and long outputs pass through here.
+ * Capacity doubles, so building a text costs a constant per byte. JSON escaping copies runs of
+ * plain bytes at once: base64 images and long outputs pass through here.
  */
 
 #include <stdarg.h>
@@ -90,8 +90,8 @@ void buf_addf(struct buf *b, const char *format, ...) {
 void buf_add_number(struct buf *b, double value) {
 	unsigned long thousandths = (unsigned long)((value < 0 ? -value : value) * 1000 + 0.5);
 	char text[32];
-	int len = snprintf(text, sizeof(text), "%s%lu.%03lu", value < 0 ? "-" : "", thousandths / 1000,
-		thousandths % 1000);
+	int len = snprintf(text, sizeof(text), "%s%lu.%03lu", value < 0 ? "-" : "",
+		thousandths / 1000, thousandths % 1000);
 
 	while (text[len - 1] == '0')
 		len--;
@@ -121,8 +121,9 @@ void buf_add_json_chars(struct buf *b, const char *s, size_t len) {
 
 		c = (unsigned char)s[i];
 		if (c < 0x80) {
-			static const char short_form[][2] = { { '"', '"' }, { '\\', '\\' }, { '\n', 'n' },
-				{ '\r', 'r' }, { '\t', 't' }, { '\b', 'b' }, { '\f', 'f' } };
+			static const char short_form[][2] = { { '"', '"' }, { '\\', '\\' },
+				{ '\n', 'n' }, { '\r', 'r' }, { '\t', 't' }, { '\b', 'b' },
+				{ '\f', 'f' } };
 			size_t k;
 
 			for (k = 0; k < sizeof(short_form) / sizeof(*short_form); k++)
@@ -141,7 +142,9 @@ void buf_add_json_chars(struct buf *b, const char *s, size_t len) {
 			buf_add_str(b, "\xef\xbf\xbd");
 			i++;
 		} else {
-			/* Line separators of other languages: a reader of lines must not see them. */
+			/*
+			 * Line separators of other languages: a reader of lines must not see them.
+			 */
 			if (code == 0x85 || code == 0x2028 || code == 0x2029)
 				buf_addf(b, "\\u%04x", code);
 			else

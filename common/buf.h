@@ -32,8 +32,8 @@ void buf_add_char(struct buf *b, char c);
 void buf_addf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Appends a number with at most three decimals, the same whatever the locale: user code may set one that
- * makes printf() write "1,5". `value` must be finite and within the range of a long.
+ * Appends a number with at most three decimals, the same whatever the locale: user code may set one
+ * that makes printf() write "1,5". `value` must be finite and within the range of a long.
  */
 void buf_add_number(struct buf *b, double value);
 
@@ -45,7 +45,8 @@ char *buf_reserve(struct buf *b, size_t len);
 
 /*
  * Appends `s`, `len` bytes of UTF-8, as a JSON string with its quotes. Invalid UTF-8 (an encoded
- * surrogate included) becomes U+FFFD; U+0085, U+2028 and U+2029 are escaped, as are control characters.
+ * surrogate included) becomes U+FFFD; U+0085, U+2028 and U+2029 are escaped, as are control
+ * characters.
  */
 void buf_add_json_string(struct buf *b, const char *s, size_t len);
 
@@ -53,7 +54,7 @@ void buf_add_json_string(struct buf *b, const char *s, size_t len);
 void buf_add_json_chars(struct buf *b, const char *s, size_t len);
 
 /*
- * Ends the text with a NUL (not counted in *ret_len), hands it to the caller, who frees it, and leaves
- * the buffer empty. NULL when the buffer has failed. `ret_len` may be NULL.
+ * Ends the text with a NUL (not counted in *ret_len), hands it to the caller, who frees it, and
+ * leaves the buffer empty. NULL when the buffer has failed. `ret_len` may be NULL.
  */
 char *buf_take(struct buf *b, size_t *ret_len);

@@ -4,8 +4,8 @@
 /*
  * Cleanup by Attribute
  *
- * A local marked auto_* is released when it goes out of scope, so that early returns need no labels. It
- * may be there for its release alone. take() hands the value on and disarms the local.
+ * A local marked auto_* is released when it goes out of scope, so that early returns need no
+ * labels. It may be there for its release alone. take() hands the value on and disarms the local.
  */
 
 #include <stdlib.h>

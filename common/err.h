@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Errors that cannot be survived where they arise: a negative errno, traced once at debug level where
- * it is born and then forwarded untouched. main() decides.
+ * Errors that cannot be survived where they arise: a negative errno, traced once at debug level
+ * where it is born and then forwarded untouched. main() decides.
  */
 
 /* Returns `err` (negative errno) after tracing file and line at debug level. */

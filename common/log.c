@@ -2,9 +2,9 @@
 /*
  * Log
  *
- * One line, one write(2): lines of several threads and of the Python half never mix. The level prefix
- * is systemd's <N>, which the journal turns into a priority; a person at a terminal gets the program's
- * name instead.
+ * One line, one write(2): lines of several threads and of the Python half never mix. The level
+ * prefix is systemd's <N>, which the journal turns into a priority; a person at a terminal gets the
+ * program's name instead.
  */
 
 #include <stdarg.h>

@@ -2,13 +2,18 @@
 #pragma once
 
 /*
- * The log: one line per event to one descriptor, with systemd's level prefixes unless the descriptor
- * is a terminal. Never code, arguments, results, names from the namespace or values of variables.
- * Any thread may log: a line is one write.
+ * The log: one line per event to one descriptor, with systemd's level prefixes unless the
+ * descriptor is a terminal. Never code, arguments, results, names from the namespace or values of
+ * variables. Any thread may log: a line is one write.
  */
 
-enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_NOTICE = 5, LOG_LEVEL_INFO = 6,
-	LOG_LEVEL_DEBUG = 7 };
+enum log_level {
+	LOG_LEVEL_ERROR = 3,
+	LOG_LEVEL_WARNING = 4,
+	LOG_LEVEL_NOTICE = 5,
+	LOG_LEVEL_INFO = 6,
+	LOG_LEVEL_DEBUG = 7
+};
 
 /*
  * Writes go to `fd`, which stays the caller's and must outlive all logging. `program` is put before

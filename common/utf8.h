@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* UTF-8 by code points. An encoded surrogate, an overlong form and anything above U+10FFFF are invalid. */
+/*
+ * UTF-8 by code points. An encoded surrogate, an overlong form and anything above U+10FFFF are
+ * invalid.
+ */
 
 #include <stddef.h>
 

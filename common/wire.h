@@ -15,18 +15,21 @@
  * First line of a connection, from the shim; a plain client may leave it out.
  * params: profile ("full" "compact" "text"), cwd (absolute), version, fingerprint (object: startup
  * variable -> hash of its value), resumed (bool: the namespace this client knew is gone),
- * acknowledge (bool: answer with WIRE_ATTACHED), reads_json (bool: the client takes a text that is JSON
- * for structured content, and refuses what is no object). Every member is optional.
+ * acknowledge (bool: answer with WIRE_ATTACHED), reads_json (bool: the client takes a text that is
+ * JSON for structured content, and refuses what is no object). Every member is optional.
  */
 #define WIRE_ATTACH "notifications/ipython-mcp/attach"
 
 /*
  * The daemon's first line on a connection whose attach line asked for it; never passed on to a
- * client. params: version, pid, profile (in force), fingerprint (of the daemon's own startup variables).
+ * client. params: version, pid, profile (in force), fingerprint (of the daemon's own startup
+ * variables).
  */
 #define WIRE_ATTACHED "notifications/ipython-mcp/attached"
 
-/* Requests for people's tools; they belong to neither era and work at any time. See daemon/admin.c. */
+/*
+ * Requests for people's tools; they belong to neither era and work at any time. See daemon/admin.c.
+ */
 #define WIRE_STATUS    "ipython-mcp/status"
 #define WIRE_INTERRUPT "ipython-mcp/interrupt"
 #define WIRE_STOP      "ipython-mcp/stop"

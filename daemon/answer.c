@@ -2,8 +2,8 @@
 /*
  * Answers
  *
- * See answer.h. Memory that runs short shows as a failed buffer, which render.c reports as an internal
- * error: an answer is either whole or refused.
+ * See answer.h. Memory that runs short shows as a failed buffer, which render.c reports as an
+ * internal error: an answer is either whole or refused.
  */
 
 #include <errno.h>
@@ -42,7 +42,9 @@ struct buf *answer_member(struct answer *a, const char *name, bool is_default) {
 		if (!strcmp(a->members[i].name, name))
 			m = &a->members[i];
 	if (!m) {
-		/* The contract's largest answer has ten members: a full table is a fault of ours. */
+		/*
+		 * The contract's largest answer has ten members: a full table is a fault of ours.
+		 */
 		if (a->n_members == ANSWER_MAX_MEMBERS)
 			abort();
 		m = &a->members[a->n_members++];

@@ -4,10 +4,10 @@
 /*
  * Answers
  *
- * A tool's answer on its way to a client, in a form that serves the three profiles. The half that knows
- * a value writes it as finished JSON text (big integers stay exact); nobody parses it again. Both
- * halves make answers: the Python half of what ran, the event half of what never did (busy, queue_full,
- * startup_failed). Compiled into both; no libevent, no Python.
+ * A tool's answer on its way to a client, in a form that serves the three profiles. The half that
+ * knows a value writes it as finished JSON text (big integers stay exact); nobody parses it again.
+ * Both halves make answers: the Python half of what ran, the event half of what never did (busy,
+ * queue_full, startup_failed). Compiled into both; no libevent, no Python.
  */
 
 #include <stdbool.h>
@@ -58,7 +58,9 @@ struct answer {
 	/* Static text that joins the session's notices; NULL: none. */
 	const char *notice;
 
-	/* What `result` becomes when the whole line would exceed MAX_REPLY_BYTES; empty: nothing. */
+	/*
+	 * What `result` becomes when the whole line would exceed MAX_REPLY_BYTES; empty: nothing.
+	 */
 	struct buf result_fallback;
 };
 
@@ -102,8 +104,9 @@ void answer_error_deinit(struct answer_error *e);
 void answer_error_write(struct buf *b, const struct answer_error *e, enum profile profile);
 
 /*
- * Ends the answer with member `error`, sets is_error, and for profile text puts the error's text form
- * into `text`: the traceback when there is one (it ends in "Type: message"), else "[code] message".
+ * Ends the answer with member `error`, sets is_error, and for profile text puts the error's text
+ * form into `text`: the traceback when there is one (it ends in "Type: message"), else "[code]
+ * message".
  */
 void answer_set_error(struct answer *a, const struct answer_error *e, enum profile profile);
 

@@ -2,10 +2,10 @@
 /*
  * Attach Line
  *
- * What the shim knows of its client and MCP has no words for: which profile it was started with, in which
- * directory, which version it is, whether the client had another namespace before. A profile is
- * configuration, not the connection's history, so the line counts only as a connection's first: nothing
- * listed or answered ever changes its profile afterwards. Loop thread.
+ * What the shim knows of its client and MCP has no words for: which profile it was started with, in
+ * which directory, which version it is, whether the client had another namespace before. A profile
+ * is configuration, not the connection's history, so the line counts only as a connection's first:
+ * nothing listed or answered ever changes its profile afterwards. Loop thread.
  */
 
 #include <config.h>

@@ -6,5 +6,7 @@
 #include "common/jscan.h"
 #include "daemon/session.h"
 
-/* Handles notifications/ipython-mcp/attach; `params` may be anything. Ignored unless it came first. */
+/*
+ * Handles notifications/ipython-mcp/attach; `params` may be anything. Ignored unless it came first.
+ */
 void attach_on_line(struct session *s, struct jspan params);

@@ -2,13 +2,13 @@
 /*
  * Batches
  *
- * One revision allows several messages in an array, to be answered by an array. Each element is handled as
- * if it had come alone; its request points to the batch, which collects the answers and leaves when
- * the last is there. While elements are still being handed out, the batch counts as one that is expected, so
- * that it neither leaves nor vanishes too early.
+ * One revision allows several messages in an array, to be answered by an array. Each element is
+ * handled as if it had come alone; its request points to the batch, which collects the answers and
+ * leaves when the last is there. While elements are still being handed out, the batch counts as one
+ * that is expected, so that it neither leaves nor vanishes too early.
  *
- * Answers that would make the line longer than MAX_REPLY_BYTES go into a further array: that loses nothing,
- * and some clients hang up above their own limit.
+ * Answers that would make the line longer than MAX_REPLY_BYTES go into a further array: that loses
+ * nothing, and some clients hang up above their own limit.
  */
 
 #include <stdlib.h>
@@ -72,7 +72,8 @@ void batch_dispatch(struct session *s, struct jspan array) {
 	}
 	b = calloc(1, sizeof(*b));
 	if (!b) {
-		protocol_refuse(s, NULL, JSPAN_NULL, RPC_INTERNAL_ERROR, "Internal error: out of memory");
+		protocol_refuse(
+			s, NULL, JSPAN_NULL, RPC_INTERNAL_ERROR, "Internal error: out of memory");
 		return;
 	}
 	b->daemon = s->daemon;

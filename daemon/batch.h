@@ -11,5 +11,8 @@ void batch_dispatch(struct session *s, struct jspan array);
 /* One more answer is to come. */
 void batch_expect(struct batch *b);
 
-/* An expected answer has come; `answer` NULL: there will be none. Sends the batch when it was the last. */
+/*
+ * An expected answer has come; `answer` NULL: there will be none. Sends the batch when it was the
+ * last.
+ */
 void batch_settle(struct batch *b, const struct buf *answer);

@@ -2,8 +2,8 @@
 /*
  * The Border's Structs
  *
- * What changes hands between the halves is made in one of them and freed in the other; the functions
- * here are compiled into both.
+ * What changes hands between the halves is made in one of them and freed in the other; the
+ * functions here are compiled into both.
  */
 
 #include <stdlib.h>

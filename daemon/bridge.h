@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The event half's end of the border: starts the Python thread (loader.c runs on it), submits calls,
- * carries replies, catalogs and state changes to the loop thread through a locked list and an eventfd.
+ * The event half's end of the border: starts the Python thread (loader.c runs on it), submits
+ * calls, carries replies, catalogs and state changes to the loop thread through a locked list and
+ * an eventfd.
  */
 
 #include <stdbool.h>
@@ -11,8 +12,10 @@
 
 #include "daemon/daemon.h"
 
-/* Starts the thread. `faults` (NULL: none) is the configuration's complaint: the start then fails at
- * once in phase configuration. 0 or a negative errno. */
+/*
+ * Starts the thread. `faults` (NULL: none) is the configuration's complaint: the start then fails
+ * at once in phase configuration. 0 or a negative errno.
+ */
 int bridge_start(struct daemon *d, const char *faults);
 
 /* Takes the call. Only in DAEMON_READY and while none runs. */

@@ -8,7 +8,8 @@
  * the call itself stays with us as `running` until its reply comes, however long that takes and
  * whether or not anybody still waits for the answer: the work belongs to the namespace.
  *
- * Loop thread only. Hand-over and answers are callrun.c's, times callclock.c's, texts callwords.c's.
+ * Loop thread only. Hand-over and answers are callrun.c's, times callclock.c's, texts
+ * callwords.c's.
  */
 
 #include <stdlib.h>

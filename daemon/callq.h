@@ -3,8 +3,9 @@
 
 /*
  * The call queue: tools/call requests that wait for Python. Each session has a line of its own and
- * sessions take turns; one call runs at a time. A call leaves in one of three ways: it is handed over
- * to the Python half, cancelled, or past its deadline. Deadlines, progress and notices live here.
+ * sessions take turns; one call runs at a time. A call leaves in one of three ways: it is handed
+ * over to the Python half, cancelled, or past its deadline. Deadlines, progress and notices live
+ * here.
  */
 
 #include <stdbool.h>
@@ -29,13 +30,17 @@ void callq_submit(struct daemon *d, struct session *s, struct reply_to *to,
 /* True when that session has a call in flight under this raw id. */
 bool callq_has(struct session *s, const char *id);
 
-/* notifications/cancelled: a waiting call leaves, a running one is interrupted; never answered then. */
+/*
+ * notifications/cancelled: a waiting call leaves, a running one is interrupted; never answered
+ * then.
+ */
 void callq_cancel(struct session *s, const char *id);
 
 /*
- * The session sends nothing more: its waiting calls get a second's grace, a running one goes on. Answers
- * are still delivered while the session is found by its number. Called once, when the peer has sent its
- * end or the connection breaks; the session may be freed at any time afterwards, so nothing may point to it.
+ * The session sends nothing more: its waiting calls get a second's grace, a running one goes on.
+ * Answers are still delivered while the session is found by its number. Called once, when the peer
+ * has sent its end or the connection breaks; the session may be freed at any time afterwards, so
+ * nothing may point to it.
  */
 void callq_session_gone(struct session *s);
 

@@ -2,9 +2,10 @@
 /*
  * A Call That Runs, and Answers
  *
- * From hand-over to answer: what crosses the border, what comes back, what it leaves for its session,
- * and how the answer is sent. From admission on a call is answered with a tool result, never with a
- * JSON-RPC error: one agent answers an error by starting the server again and repeating the call.
+ * From hand-over to answer: what crosses the border, what comes back, what it leaves for its
+ * session, and how the answer is sent. From admission on a call is answered with a tool result,
+ * never with a JSON-RPC error: one agent answers an error by starting the server again and
+ * repeating the call.
  *
  * An answer may be held: after a call that changed the list of tools, until the session has listed
  * again, so that its client's very next request knows the tool.

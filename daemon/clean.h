@@ -15,12 +15,12 @@ struct clean {
 	/* Where a terminal's parser stands. */
 	enum {
 		CLEAN_TEXT,
-		CLEAN_ESCAPE,         /* after ESC */
-		CLEAN_ESCAPE_INTER,   /* after ESC and an intermediate: one more ends it */
-		CLEAN_CSI,            /* after ESC [ */
-		CLEAN_STRING,         /* in a DCS, SOS, PM or APC: until ST */
-		CLEAN_OSC,            /* in an OSC: until ST or BEL, at most to the end of the line */
-		CLEAN_STRING_ESCAPE,  /* ESC in one of the two: perhaps ST */
+		CLEAN_ESCAPE,       /* after ESC */
+		CLEAN_ESCAPE_INTER, /* after ESC and an intermediate: one more ends it */
+		CLEAN_CSI,          /* after ESC [ */
+		CLEAN_STRING,       /* in a DCS, SOS, PM or APC: until ST */
+		CLEAN_OSC,          /* in an OSC: until ST or BEL, at most to the end of the line */
+		CLEAN_STRING_ESCAPE, /* ESC in one of the two: perhaps ST */
 	} state;
 	bool has_cr; /* a \r came: what is written next overwrites the line */
 

@@ -150,7 +150,9 @@ void collect_discard_line(struct collect *c) {
 void collect_backspace(struct collect *c) {
 	struct part *p = &c->line;
 
-	/* In a line longer than the head a character that is taken back could not be made up for. */
+	/*
+	 * In a line longer than the head a character that is taken back could not be made up for.
+	 */
 	if (!p->chars || p->chars > p->head_chars)
 		return;
 	p->head.len = (size_t)(last_chars(p->head.data, p->head.len, 1) - p->head.data);

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Text collected within bounds: the first code points, the last ones, and how many there were in all. The
- * current line stays apart until it ends, because a terminal would let later text overwrite it.
+ * Text collected within bounds: the first code points, the last ones, and how many there were in
+ * all. The current line stays apart until it ends, because a terminal would let later text
+ * overwrite it.
  */
 
 #include <stdbool.h>
@@ -24,7 +25,7 @@ struct collect {
 	size_t max_head, max_tail; /* code points */
 	struct part done;          /* whole lines */
 	struct part line;          /* the current one */
-	char last[256];            /* beginning of the last line that was not blank, cut at a code point */
+	char last[256]; /* beginning of the last line that was not blank, cut at a code point */
 	size_t last_len;
 	bool is_fresh; /* something came since collect_last_line() */
 };
@@ -52,13 +53,16 @@ bool collect_is_empty(const struct collect *c);
 uint64_t collect_omitted(const struct collect *c);
 
 /*
- * Ends collecting: hands out the head and the last code points of what it omits. The collector is empty
- * afterwards. False when memory was short on the way: then the texts are not whole.
+ * Ends collecting: hands out the head and the last code points of what it omits. The collector is
+ * empty afterwards. False when memory was short on the way: then the texts are not whole.
  */
 bool collect_take(struct collect *c, struct buf *ret_head, struct buf *ret_tail,
 	uint64_t *ret_omitted);
 
-/* The line that a progress message shows: the current one, else the last; borrowed until the next call. */
+/*
+ * The line that a progress message shows: the current one, else the last; borrowed until the next
+ * call.
+ */
 bool collect_last_line(struct collect *c, const char **ret_line, size_t *ret_len);
 
 /* The same, whether something came since or not. */

@@ -2,10 +2,11 @@
 /*
  * Daemon
  *
- * Puts the parts of the event half together, in this order, for these reasons: the socket comes first,
- * because a second daemon must end before it touches anything; signals before there is another thread,
- * which inherits the mask; Python last, because its thread may speak to all the others at once. They are
- * taken apart in the opposite order. In between everything happens in callbacks of the loop.
+ * Puts the parts of the event half together, in this order, for these reasons: the socket comes
+ * first, because a second daemon must end before it touches anything; signals before there is
+ * another thread, which inherits the mask; Python last, because its thread may speak to all the
+ * others at once. They are taken apart in the opposite order. In between everything happens in
+ * callbacks of the loop.
  */
 
 #include <errno.h>
@@ -37,7 +38,8 @@ double daemon_uptime(const struct daemon *d) {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - d->started.tv_sec) + (double)(now.tv_nsec - d->started.tv_nsec) / 1e9;
+	return (double)(now.tv_sec - d->started.tv_sec) +
+	       (double)(now.tv_nsec - d->started.tv_nsec) / 1e9;
 }
 
 static void on_state(struct daemon *d) {
@@ -66,7 +68,8 @@ void daemon_on_failed(struct daemon *d, enum shell_phase phase, char *message) {
 	free(d->failure);
 	d->failure = message;
 	d->phase = phase;
-	log_error("start failed (%s): %s", shell_phase_name(phase), message ? message : "out of memory");
+	log_error("start failed (%s): %s", shell_phase_name(phase),
+		message ? message : "out of memory");
 	if (d->state == DAEMON_STARTING)
 		d->state = DAEMON_FAILED;
 	on_state(d);

@@ -60,9 +60,9 @@ struct daemon {
 };
 
 /*
- * Begins to listen and to start Python; d->settings and d->rendezvous are set. `faults` (NULL: none) is the
- * configuration's complaint: the daemon then runs to tell it to its clients. 0, or a negative errno and
- * *ret_message (owned by the caller).
+ * Begins to listen and to start Python; d->settings and d->rendezvous are set. `faults` (NULL:
+ * none) is the configuration's complaint: the daemon then runs to tell it to its clients. 0, or a
+ * negative errno and *ret_message (owned by the caller).
  */
 int daemon_start(struct daemon *d, const char *faults, char **ret_message);
 
@@ -70,8 +70,8 @@ int daemon_start(struct daemon *d, const char *faults, char **ret_message);
 int daemon_run(struct daemon *d);
 
 /*
- * Frees everything, also after a start that failed. False when the Python thread did not end: then some
- * of it is still in use, and the process must leave by _exit().
+ * Frees everything, also after a start that failed. False when the Python thread did not end: then
+ * some of it is still in use, and the process must leave by _exit().
  */
 bool daemon_end(struct daemon *d);
 

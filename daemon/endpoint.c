@@ -2,13 +2,13 @@
 /*
  * The Place to Listen
  *
- * A socket passed by the service manager is checked and used as it is; its file is the manager's. Otherwise
- * one is bound under the bind lock, which is held for that moment only: what it guards is the change
- * from "nobody listens" to "somebody does". A stale file is replaced, a live socket never: a second daemon for
- * a namespace says who the first one is, and ends.
+ * A socket passed by the service manager is checked and used as it is; its file is the manager's.
+ * Otherwise one is bound under the bind lock, which is held for that moment only: what it guards is
+ * the change from "nobody listens" to "somebody does". A stale file is replaced, a live socket
+ * never: a second daemon for a namespace says who the first one is, and ends.
  *
- * Removing the file at the end takes the same lock and looks whether somebody listens there by now, so that
- * it is never a successor's socket that goes.
+ * Removing the file at the end takes the same lock and looks whether somebody listens there by now,
+ * so that it is never a successor's socket that goes.
  */
 
 #include <errno.h>
@@ -50,10 +50,12 @@ static char *in_use_message(const struct rendezvous *r) {
 	uid_t uid;
 
 	if (fd >= 0 && rendezvous_peer(fd, &pid, &uid))
-		return answer_message("a daemon for namespace \"%s\" runs already: process %d at %s; end it "
-				      "with `ipython-mcp stop %s`, or choose another --name",
+		return answer_message(
+			"a daemon for namespace \"%s\" runs already: process %d at %s; end it "
+			"with `ipython-mcp stop %s`, or choose another --name",
 			r->name, (int)pid, r->socket, r->name);
-	return answer_message("a daemon for namespace \"%s\" runs already at %s", r->name, r->socket);
+	return answer_message(
+		"a daemon for namespace \"%s\" runs already at %s", r->name, r->socket);
 }
 
 static char *bind_message(const struct rendezvous *r, int err) {
@@ -61,11 +63,13 @@ static char *bind_message(const struct rendezvous *r, int err) {
 	case -EADDRINUSE:
 		return in_use_message(r);
 	case -ENOTSOCK:
-		return answer_message("%s is in the way and is no socket: remove it, or choose another place "
-				      "with --socket",
+		return answer_message(
+			"%s is in the way and is no socket: remove it, or choose another place "
+			"with --socket",
 			r->socket);
 	case -EPERM:
-		return answer_message("%s belongs to another user: choose another place with --socket",
+		return answer_message(
+			"%s belongs to another user: choose another place with --socket",
 			r->socket);
 	default:
 		return answer_message("cannot listen at %s: %s", r->socket, strerror(-err));
@@ -94,9 +98,10 @@ int endpoint_open(struct rendezvous *r, int *ret_fd, bool *ret_is_inherited, cha
 
 	*ret_is_inherited = n > 0;
 	if (n < 0)
-		*ret_message = answer_message("the service manager must pass exactly one listening Unix "
-					      "stream socket (ListenStream=): %s",
-			strerror(-n));
+		*ret_message =
+			answer_message("the service manager must pass exactly one listening Unix "
+				       "stream socket (ListenStream=): %s",
+				strerror(-n));
 	if (n < 0)
 		return n;
 	if (!n)

@@ -2,9 +2,9 @@
 /*
  * Legacy Era
  *
- * The revisions that open a connection with `initialize` and keep what was agreed: 2024-11-05 to 2025-11-25.
- * protocol.c sends a request here after that handshake, and `initialize` and `ping` at any time. Loop
- * thread.
+ * The revisions that open a connection with `initialize` and keep what was agreed: 2024-11-05 to
+ * 2025-11-25. protocol.c sends a request here after that handshake, and `initialize` and `ping` at
+ * any time. Loop thread.
  */
 
 #include <stdlib.h>
@@ -27,7 +27,8 @@ static void legacy_initialize(struct request *r) {
 	else if (!jspan_is_object(jscan_get(r->params, "clientInfo")))
 		missing = "clientInfo must be an object";
 	if (missing) {
-		protocol_error(s->daemon, &r->to, RPC_INVALID_PARAMS, NULL, "Invalid params: %s", missing);
+		protocol_error(
+			s->daemon, &r->to, RPC_INVALID_PARAMS, NULL, "Invalid params: %s", missing);
 		return;
 	}
 	if (s->legacy_revision) {
@@ -36,13 +37,18 @@ static void legacy_initialize(struct request *r) {
 		return;
 	}
 
-	/* A client that asks for what we do not know, or for the era without this handshake, gets our best. */
+	/*
+	 * A client that asks for what we do not know, or for the era without this handshake, gets
+	 * our best.
+	 */
 	if (!revision || revision->is_modern)
 		revision = &revisions[LATEST_LEGACY];
 	s->legacy_revision = revision;
 	r->to.revision = revision;
 
-	buf_addf(&members, "\"protocolVersion\":\"%s\",\"capabilities\":" ERA_CAPABILITIES ",\"serverInfo\":%s",
+	buf_addf(&members,
+		"\"protocolVersion\":\"%s\",\"capabilities\":" ERA_CAPABILITIES
+		",\"serverInfo\":%s",
 		revision->name, revision->server_info);
 	buf_add_str(&members, ",\"instructions\":");
 	era_add_instructions(&members, s->profile);

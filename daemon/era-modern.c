@@ -3,8 +3,9 @@
  * Modern Era
  *
  * The revision without a handshake: each request names its version and the client's capabilities in
- * params._meta, and nothing of them is remembered. Changes of the list are told on streams that a client
- * opens with `subscriptions/listen`, a request that is never answered while its stream lives. Loop thread.
+ * params._meta, and nothing of them is remembered. Changes of the list are told on streams that a
+ * client opens with `subscriptions/listen`, a request that is never answered while its stream
+ * lives. Loop thread.
  */
 
 #include <stdlib.h>
@@ -17,16 +18,20 @@
 enum {
 	MAX_LISTENS = 64,
 
-	/* How long clients may go without asking again. Only those with a stream hear of a change. */
+	/*
+	 * How long clients may go without asking again. Only those with a stream hear of a change.
+	 */
 	DISCOVER_TTL_MS = 60000,
-	/* Stale at once: a client without a listen stream would not see a registered tool, and asking
-	 * costs microseconds. */
+	/*
+	 * Stale at once: a client without a listen stream would not see a registered tool, and
+	 * asking costs microseconds.
+	 */
 	LIST_TTL_MS = 0,
 };
 
 static bool is_log_level(struct jspan level) {
-	static const char *const levels[] = { "debug", "info", "notice", "warning", "error", "critical",
-		"alert", "emergency" };
+	static const char *const levels[] = { "debug", "info", "notice", "warning", "error",
+		"critical", "alert", "emergency" };
 
 	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
 		if (jspan_equals(level, levels[i]))
@@ -63,14 +68,15 @@ static bool modern_check(struct request *r) {
 	if (!jspan_is_string(r->version))
 		complaint = "params._meta[\"" META_VERSION "\"] must be a string";
 	else if (!jspan_is_object(jscan_get(r->meta, META_CAPABILITIES)))
-		complaint = "params._meta[\"" META_CAPABILITIES "\"] is required and must be an object";
+		complaint =
+			"params._meta[\"" META_CAPABILITIES "\"] is required and must be an object";
 	else if (level.at && !is_log_level(level))
 		complaint = "params._meta[\"" META_LOG_LEVEL "\"] must be a log level";
 	else if (token.at && !jspan_is_string(token) && !jspan_is_integer(token))
 		complaint = "params._meta.progressToken must be a string or an integer";
 	if (complaint)
-		protocol_error(r->session->daemon, &r->to, RPC_INVALID_PARAMS, NULL, "Invalid params: %s",
-			complaint);
+		protocol_error(r->session->daemon, &r->to, RPC_INVALID_PARAMS, NULL,
+			"Invalid params: %s", complaint);
 	return !complaint;
 }
 
@@ -117,13 +123,15 @@ static void modern_listen(struct request *r) {
 	else if (tools.at && !jspan_is_word(tools, "true") && !jspan_is_word(tools, "false"))
 		complaint = "notifications.toolsListChanged must be a boolean";
 	if (complaint) {
-		protocol_error(s->daemon, &r->to, RPC_INVALID_PARAMS, NULL, "Invalid params: %s", complaint);
+		protocol_error(s->daemon, &r->to, RPC_INVALID_PARAMS, NULL, "Invalid params: %s",
+			complaint);
 		return;
 	}
 	l = s->n_listens < MAX_LISTENS ? calloc(1, sizeof(*l)) : NULL;
 	if (!l) {
 		protocol_error(s->daemon, &r->to, RPC_INTERNAL_ERROR, NULL,
-			"Internal error: no room for another stream, %zu are open on this connection",
+			"Internal error: no room for another stream, %zu are open on this "
+			"connection",
 			s->n_listens);
 		return;
 	}

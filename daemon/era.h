@@ -3,8 +3,8 @@
 
 /*
  * Eras of MCP: the legacy one opens with `initialize`, the modern one names its version in each
- * request. They differ in their methods and in what they put around a result; both are rows and functions
- * behind `struct era`. One function, in protocol.c, picks the era of a request.
+ * request. They differ in their methods and in what they put around a result; both are rows and
+ * functions behind `struct era`. One function, in protocol.c, picks the era of a request.
  */
 
 #include "common/buf.h"
@@ -30,7 +30,10 @@ struct method {
 struct era {
 	const struct method *methods;
 
-	/* What every request of the era needs; false when the request has been answered. May be NULL. */
+	/*
+	 * What every request of the era needs; false when the request has been answered. May be
+	 * NULL.
+	 */
 	bool (*check)(struct request *r);
 };
 

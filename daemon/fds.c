@@ -2,14 +2,14 @@
 /*
  * Descriptors of the Event Half
  *
- * The Python thread unshares its table of descriptors and, with it, its working directory and umask. So
- * os.closerange() hurts nobody, children inherit no socket of ours, and a session's os.chdir() is its own
- * affair. Threads that user code starts belong to the Python thread's side.
+ * The Python thread unshares its table of descriptors and, with it, its working directory and
+ * umask. So os.closerange() hurts nobody, children inherit no socket of ours, and a session's
+ * os.chdir() is its own affair. Threads that user code starts belong to the Python thread's side.
  *
- * Where the kernel refuses that, the numbers that are registered here are closed in each child that user
- * code forks. The child reads them while the loop may be changing them on another thread, so they are
- * bits in a fixed map: no lock, no memory, at worst a descriptor that was opened this very moment.
- * Children that are executed need nothing: all of ours close on exec.
+ * Where the kernel refuses that, the numbers that are registered here are closed in each child that
+ * user code forks. The child reads them while the loop may be changing them on another thread, so
+ * they are bits in a fixed map: no lock, no memory, at worst a descriptor that was opened this very
+ * moment. Children that are executed need nothing: all of ours close on exec.
  */
 
 #include <errno.h>

@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Descriptors of the event half, kept away from user code. Normally the Python thread has a table of
- * descriptors of its own (fds_separate), so user code can neither see nor close ours, and its children
- * inherit none. Where the kernel refuses that (some containers), the table is shared; then the
- * children that user code forks close ours from an atfork handler, for which they are registered here.
+ * Descriptors of the event half, kept away from user code. Normally the Python thread has a table
+ * of descriptors of its own (fds_separate), so user code can neither see nor close ours, and its
+ * children inherit none. Where the kernel refuses that (some containers), the table is shared; then
+ * the children that user code forks close ours from an atfork handler, for which they are
+ * registered here.
  */
 
 #include <stdbool.h>

@@ -6,8 +6,8 @@
 #include "daemon/daemon.h"
 
 /*
- * Makes it, or empties it when a daemon that was killed left it, and sets d->files_directory. When that
- * cannot be, says why in the log and leaves it NULL: then nothing is saved.
+ * Makes it, or empties it when a daemon that was killed left it, and sets d->files_directory. When
+ * that cannot be, says why in the log and leaves it NULL: then nothing is saved.
  */
 void files_new(struct daemon *d);
 

@@ -2,11 +2,12 @@
 /*
  * Guard
  *
- * A daemon may run for weeks, and somebody may clean its directory meanwhile: a script, a person, a reaper
- * of old files. Then the next client would find nobody and start a second daemon, and the first one's
- * namespace would be out of reach. So the directory is watched, and a socket that vanished is bound again, by
- * the same rules as at the start. When another daemon has been faster, it is the namespace's from now on; we go
- * on for the sessions that are attached to us. Loop thread.
+ * A daemon may run for weeks, and somebody may clean its directory meanwhile: a script, a person, a
+ * reaper of old files. Then the next client would find nobody and start a second daemon, and the
+ * first one's namespace would be out of reach. So the directory is watched, and a socket that
+ * vanished is bound again, by the same rules as at the start. When another daemon has been faster,
+ * it is the namespace's from now on; we go on for the sessions that are attached to us. Loop
+ * thread.
  */
 
 #include <errno.h>

@@ -2,17 +2,18 @@
 /*
  * Lifecycle
  *
- * Signals. Python and the event half are one process, and what a signal does is the process's. The loop
- * thread blocks all signals but SIGTERM and SIGHUP: alarms, children's ends and the like are user code's,
- * and must interrupt the Python thread as in a script. SIGTERM ends the daemon. SIGHUP does nothing, but it has
- * a handler: a session leader that opens a pty by name gets it as its controlling terminal, and would be
- * killed by its end. SIGPIPE and SIGXFSZ, which Python ignores, have handlers that do nothing, because
- * what is ignored stays ignored in the children that user code starts.
+ * Signals. Python and the event half are one process, and what a signal does is the process's. The
+ * loop thread blocks all signals but SIGTERM and SIGHUP: alarms, children's ends and the like are
+ * user code's, and must interrupt the Python thread as in a script. SIGTERM ends the daemon. SIGHUP
+ * does nothing, but it has a handler: a session leader that opens a pty by name gets it as its
+ * controlling terminal, and would be killed by its end. SIGPIPE and SIGXFSZ, which Python ignores,
+ * have handlers that do nothing, because what is ignored stays ignored in the children that user
+ * code starts.
  *
- * User code may install handlers of its own. Ours are put back, and theirs are called as well, but on the
- * Python thread: Python's C handler writes to a descriptor, and descriptors mean something else over here.
- * A signal that arrives over there is passed to this thread in the same way. In a forked child of user code our
- * handler steps aside.
+ * User code may install handlers of its own. Ours are put back, and theirs are called as well, but
+ * on the Python thread: Python's C handler writes to a descriptor, and descriptors mean something
+ * else over here. A signal that arrives over there is passed to this thread in the same way. In a
+ * forked child of user code our handler steps aside.
  *
  * The service manager is told of readiness, of what goes on (one line, at leisure), and through the
  * watchdog that the loop turns. All on the loop thread but for the handler itself.
@@ -92,7 +93,8 @@ static bool is_function(const struct sigaction *action) {
 		(action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-static void call_theirs(const struct sigaction *theirs, int number, siginfo_t *info, void *context) {
+static void call_theirs(
+	const struct sigaction *theirs, int number, siginfo_t *info, void *context) {
 	if (theirs->sa_flags & SA_SIGINFO)
 		theirs->sa_sigaction(number, info, context);
 	else if (is_function(theirs))
@@ -105,7 +107,9 @@ static void signal_handler(int number, siginfo_t *info, void *context) {
 	int saved = errno;
 
 	if (getpid() != signals.pid) {
-		/* A forked child: it is what user code made of it, and gets the signal once more. */
+		/*
+		 * A forked child: it is what user code made of it, and gets the signal once more.
+		 */
 		sigaction(number, &k->theirs, NULL);
 		raise(number);
 	} else if (!k->is_noted) {
@@ -124,7 +128,8 @@ static void signal_handler(int number, siginfo_t *info, void *context) {
 }
 
 static int install_handler(struct kept_signal *k, struct sigaction *ret_old) {
-	struct sigaction ours = { .sa_sigaction = signal_handler, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction ours = { .sa_sigaction = signal_handler,
+		.sa_flags = SA_SIGINFO | SA_RESTART };
 
 	sigemptyset(&ours.sa_mask);
 	return sigaction(k->number, &ours, ret_old) < 0 ? err_new(-errno) : 0;
@@ -177,10 +182,13 @@ static void heed_signals(void) {
 			signal(number, SIG_DFL);
 }
 
-/* On the loop thread only what it handles, and what the kernel sends for a fault of the thread itself. */
+/*
+ * On the loop thread only what it handles, and what the kernel sends for a fault of the thread
+ * itself.
+ */
 static void block_signals(void) {
-	static const int open[] = { SIGTERM, SIGHUP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP,
-		SIGSYS, SIGQUIT };
+	static const int open[] = { SIGTERM, SIGHUP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT,
+		SIGTRAP, SIGSYS, SIGQUIT };
 	sigset_t blocked;
 
 	sigfillset(&blocked);
@@ -198,7 +206,8 @@ static int signals_new(struct lifecycle *l) {
 	if (signals.wake < 0)
 		return err_new(-errno);
 	fds_add(signals.wake);
-	l->wake = event_new(l->daemon->base, signals.wake, EV_READ | EV_PERSIST, lifecycle_on_wake, l);
+	l->wake = event_new(
+		l->daemon->base, signals.wake, EV_READ | EV_PERSIST, lifecycle_on_wake, l);
 	if (!l->wake || event_add(l->wake, NULL) < 0)
 		return err_new(-ENOMEM);
 

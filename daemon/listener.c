@@ -4,11 +4,12 @@
  *
  * Accepts clients, a few on each turn of the loop, and lets in who has our uid. Loop thread.
  *
- * Descriptors may run out: a soft limit of 1,024 is usual, and we may have that many sessions. So the limit
- * is raised by what sessions can need and no more, since children inherit it and some programs walk over
- * all they might have. When the last few are reached, or the kernel has no more, accepting pauses: who
- * connects waits in the backlog, and what is attached goes on, with some descriptors left for its files. It is
- * tried again a few times a second, and said once at either end.
+ * Descriptors may run out: a soft limit of 1,024 is usual, and we may have that many sessions. So
+ * the limit is raised by what sessions can need and no more, since children inherit it and some
+ * programs walk over all they might have. When the last few are reached, or the kernel has no more,
+ * accepting pauses: who connects waits in the backlog, and what is attached goes on, with some
+ * descriptors left for its files. It is tried again a few times a second, and said once at either
+ * end.
  */
 
 #include <errno.h>
@@ -101,7 +102,8 @@ static void take_client(struct listener *l, int fd) {
 	int r;
 
 	if (!rendezvous_peer(fd, &pid, &uid) || uid != geteuid()) {
-		log_warning("process %d of user %u may not attach, closing it", (int)pid, (unsigned)uid);
+		log_warning("process %d of user %u may not attach, closing it", (int)pid,
+			(unsigned)uid);
 		close(fd);
 		return;
 	}
@@ -140,7 +142,8 @@ static int listener_use(struct listener *l, int fd) {
 	int flags = fcntl(fd, F_GETFL);
 
 	/* One that was passed to us may have any flags. */
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+		fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return err_new(-errno);
 	l->accept = event_new(l->daemon->base, fd, EV_READ | EV_PERSIST, listener_on_accept, l);
 	if (!l->accept || event_add(l->accept, NULL) < 0)

@@ -7,10 +7,15 @@
 
 #include "daemon/daemon.h"
 
-/* Takes over a listening descriptor; `is_inherited`: its file is not ours. 0 or a negative errno. */
+/*
+ * Takes over a listening descriptor; `is_inherited`: its file is not ours. 0 or a negative errno.
+ */
 int listener_new(struct daemon *d, int fd, bool is_inherited);
 
-/* Goes on with another descriptor for the same place (taken, also on failure). 0 or a negative errno. */
+/*
+ * Goes on with another descriptor for the same place (taken, also on failure). 0 or a negative
+ * errno.
+ */
 int listener_replace(struct daemon *d, int fd);
 
 /* Stops as listener_stop() does. Accepts NULL. */

@@ -6,9 +6,9 @@
 #include "daemon/shell.h"
 
 /*
- * `python` is the configured interpreter or NULL for the one found at build time. Fills *ret_ops and
- * *ret_interpreter, which live until the process ends. Returns 0, or -1 and *ret_message (owned by the
- * caller), which says which interpreter, what is missing and the command that installs it.
+ * `python` is the configured interpreter or NULL for the one found at build time. Fills *ret_ops
+ * and *ret_interpreter, which live until the process ends. Returns 0, or -1 and *ret_message (owned
+ * by the caller), which says which interpreter, what is missing and the command that installs it.
  * Blocks while the interpreter is asked; a cache beside the socket (`cache_directory`, NULL: none)
  * spares that when the interpreter has not changed.
  */

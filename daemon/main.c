@@ -2,8 +2,9 @@
 /*
  * ipython-mcpd
  *
- * Options, settings, the log; then daemon.c starts the parts and the loop runs until a stop. A faulty
- * setting is no reason to end: an agent sees only its tools, so the daemon stays and tells it.
+ * Options, settings, the log; then daemon.c starts the parts and the loop runs until a stop. A
+ * faulty setting is no reason to end: an agent sees only its tools, so the daemon stays and tells
+ * it.
  */
 
 #include <config.h>
@@ -29,7 +30,8 @@ static const char usage[] =
 	"Started by ipython-mcp-connect or systemd. By hand it stays in the foreground, where\n"
 	"Ctrl-C interrupts what runs; `ipython-mcp stop` or SIGTERM ends it.\n"
 	"\n"
-	"      --name NAME         the namespace's name (default: \"default\"); \"auto\" makes one\n"
+	"      --name NAME         the namespace's name (default: \"default\"); \"auto\" makes "
+	"one\n"
 	"                          from the project around the current directory\n"
 	"      --socket PATH       listen there (default: by name, see ipython-mcpd(8))\n"
 	"      --python PATH       the interpreter, whose environment is the shell's\n"
@@ -70,8 +72,16 @@ static int complain(int code, const char *message) {
 
 /* -1 to go on, else the exit code. */
 static int parse_options(int argc, char **argv, struct options *o) {
-	enum { OPT_NAME = 256, OPT_SOCKET, OPT_PYTHON, OPT_CLIENT_DIRECTORY, OPT_CHECK, OPT_LOG_LEVEL,
-		OPT_HELP, OPT_VERSION };
+	enum {
+		OPT_NAME = 256,
+		OPT_SOCKET,
+		OPT_PYTHON,
+		OPT_CLIENT_DIRECTORY,
+		OPT_CHECK,
+		OPT_LOG_LEVEL,
+		OPT_HELP,
+		OPT_VERSION
+	};
 	static const struct option table[] = {
 		{ "name", required_argument, NULL, OPT_NAME },
 		{ "socket", required_argument, NULL, OPT_SOCKET },
@@ -104,8 +114,8 @@ static int parse_options(int argc, char **argv, struct options *o) {
 		case OPT_LOG_LEVEL:
 			o->log_level = optarg;
 			if (log_level_from_name(optarg) < 0)
-				return complain(WIRE_EXIT_USAGE,
-					"--log-level must be error, warning, notice, info or debug");
+				return complain(WIRE_EXIT_USAGE, "--log-level must be error, "
+								 "warning, notice, info or debug");
 			break;
 		case OPT_HELP:
 			fputs(usage, stdout);
@@ -170,8 +180,8 @@ static int find_place(struct daemon *d, const struct options *o, char **ret_mess
 
 	if (name && !strcmp(name, "auto"))
 		name = project = project_name(cwd ? cwd : "/");
-	return rendezvous_init(&d->rendezvous, name, o->socket ? o->socket : getenv("IPYTHON_MCP_SOCKET"),
-		true, ret_message);
+	return rendezvous_init(&d->rendezvous, name,
+		o->socket ? o->socket : getenv("IPYTHON_MCP_SOCKET"), true, ret_message);
 }
 
 static int exit_code(int err) {
@@ -209,7 +219,9 @@ int main(int argc, char **argv) {
 	if (r < 0)
 		return complain(WIRE_EXIT_SOFTWARE, strerror(-r));
 	start_log(options.log_level, &faults);
-	/* Without --check the start looks at directories itself, in its order, and tells its phase. */
+	/*
+	 * Without --check the start looks at directories itself, in its order, and tells its phase.
+	 */
 	if (options.is_check)
 		paths_check(&d.settings, &faults);
 	if (faults.len) {

@@ -2,11 +2,11 @@
 /*
  * Changes of the List
  *
- * Legacy clients hear of a change unasked, once their handshake is finished; modern ones on each stream
- * that asked for it, tagged with the stream's id. Profiles other than `full` show a fixed list and hear
- * nothing. A notification leaves before the answer of the call that caused it, so it is queued at once and
- * never put off. A burst still costs a client one: while its last notification has not left us, a
- * further one would tell it nothing new. Loop thread.
+ * Legacy clients hear of a change unasked, once their handshake is finished; modern ones on each
+ * stream that asked for it, tagged with the stream's id. Profiles other than `full` show a fixed
+ * list and hear nothing. A notification leaves before the answer of the call that caused it, so it
+ * is queued at once and never put off. A burst still costs a client one: while its last
+ * notification has not left us, a further one would tell it nothing new. Loop thread.
  */
 
 #include <stdlib.h>
@@ -85,9 +85,13 @@ void notify_end_streams(struct session *s, const char *reason) {
 		auto_buf struct buf line = BUF_NULL, b = BUF_NULL;
 		auto_free char *params = NULL;
 
-		/* Of the two ways in which the text lets a server end a stream, clients heed the first. */
+		/*
+		 * Of the two ways in which the text lets a server end a stream, clients heed the
+		 * first.
+		 */
 		buf_addf(&line,
-			"{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"complete\",\"_meta\":{"
+			"{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"complete\",\"_"
+			"meta\":{"
 			"\"" META_SUBSCRIPTION "\":%s,\"" META_SERVER "\":%s}}}",
 			l->id, l->id, revisions[MODERN].server_info);
 		session_send(s, &line);

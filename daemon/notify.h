@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Who hears that the list of tools changed: legacy sessions after their handshake, modern listen streams. */
+/*
+ * Who hears that the list of tools changed: legacy sessions after their handshake, modern listen
+ * streams.
+ */
 
 #include "daemon/daemon.h"
 #include "daemon/session.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The pipes behind descriptors 1 and 2: read by the loop, cleaned as they stream, counted, kept as a
- * head, a tail and a file. Memory does not depend on how much is printed.
+ * The pipes behind descriptors 1 and 2: read by the loop, cleaned as they stream, counted, kept as
+ * a head, a tail and a file. Memory does not depend on how much is printed.
  */
 
 #include <stdbool.h>
@@ -25,8 +25,8 @@ void output_text_deinit(struct output_text *t);
 
 /*
  * Makes the pipes and puts them on descriptors 1 and 2 (0 becomes /dev/null). The log must already
- * have its own duplicate of standard error, and the directory of saved files be known. 0 or a negative
- * errno.
+ * have its own duplicate of standard error, and the directory of saved files be known. 0 or a
+ * negative errno.
  */
 int output_new(struct daemon *d);
 struct output *output_free(struct output *o);

@@ -2,16 +2,16 @@
 /*
  * JSON-RPC
  *
- * The envelope: what a line is, which era and method it belongs to, how an answer is wrapped. Lines come
- * from session.c, answers leave through session_send(); methods are rows in era-legacy.c, era-modern.c
- * and admin.c. Loop thread.
+ * The envelope: what a line is, which era and method it belongs to, how an answer is wrapped. Lines
+ * come from session.c, answers leave through session_send(); methods are rows in era-legacy.c,
+ * era-modern.c and admin.c. Loop thread.
  *
- * No tree is built of a message: it is checked once (jscan.c), and whoever needs a member takes its span.
- * So ids, tokens and arguments keep their exact spelling, numbers of any size included.
+ * No tree is built of a message: it is checked once (jscan.c), and whoever needs a member takes its
+ * span. So ids, tokens and arguments keep their exact spelling, numbers of any size included.
  *
- * A request lives in a struct reply_to from here to its one answer; a reply_to that is never answered
- * would leave a client waiting, so every path ends in protocol_result(), protocol_error() or
- * protocol_drop(). Requests know their session by number: it may be gone by then.
+ * A request lives in a struct reply_to from here to its one answer; a reply_to that is never
+ * answered would leave a client waiting, so every path ends in protocol_result(), protocol_error()
+ * or protocol_drop(). Requests know their session by number: it may be gone by then.
  */
 
 #include <config.h>
@@ -75,8 +75,8 @@ void protocol_result(struct daemon *d, struct reply_to *to, struct buf *members)
 	reply_end(d, to, &answer);
 }
 
-__attribute__((format(printf, 5, 0))) static void error_write(struct buf *b, const char *id, int code,
-	const char *data, const char *format, va_list args) {
+__attribute__((format(printf, 5, 0))) static void error_write(struct buf *b, const char *id,
+	int code, const char *data, const char *format, va_list args) {
 	char message[1024];
 
 	vsnprintf(message, sizeof(message), format, args);
@@ -164,7 +164,8 @@ char *protocol_id(struct jspan token) {
 	if (jspan_is_integer(token)) {
 		/* Out of a line that is no JSON it may be none, such as 007. */
 		text = jspan_copy(token);
-		return text && jscan_check(text, token.len, 1, NULL) == JSCAN_OK ? take(text) : NULL;
+		return text && jscan_check(text, token.len, 1, NULL) == JSCAN_OK ? take(text)
+										 : NULL;
 	}
 	if (!jspan_is_string(token))
 		return NULL;
@@ -246,15 +247,17 @@ const struct method *era_find_method(const struct era *era, struct jspan name) {
 static const struct era *unknown_method(struct request *r) {
 	auto_free char *name = jspan_decode(r->method, NULL);
 
-	protocol_error(r->session->daemon, &r->to, RPC_METHOD_NOT_FOUND, NULL, "Method not found: %.200s",
-		name ? name : "");
+	protocol_error(r->session->daemon, &r->to, RPC_METHOD_NOT_FOUND, NULL,
+		"Method not found: %.200s", name ? name : "");
 	return NULL;
 }
 
-/* Methods that only the modern era has ever had: a client that sends one has left out its metadata. */
+/*
+ * Methods that only the modern era has ever had: a client that sends one has left out its metadata.
+ */
 static bool is_modern_only(struct jspan method) {
-	return jspan_equals(method, "server/discover") || jspan_equals(method, "subscriptions/listen") ||
-		jspan_equals(method, "tasks/update");
+	return jspan_equals(method, "server/discover") ||
+	       jspan_equals(method, "subscriptions/listen") || jspan_equals(method, "tasks/update");
 }
 
 /* The era of a request, NULL when it has been answered. Nothing else asks for it. */
@@ -271,12 +274,14 @@ static const struct era *choose_era(struct request *r) {
 	if (!is_modern_only(r->method)) {
 		if (s->legacy_revision || jspan_equals(r->method, "ping"))
 			return &era_legacy;
-		if (!era_find_method(&era_legacy, r->method) && !era_find_method(&era_modern, r->method))
+		if (!era_find_method(&era_legacy, r->method) &&
+			!era_find_method(&era_modern, r->method))
 			return unknown_method(r);
 	}
 	protocol_error(s->daemon, &r->to, RPC_INVALID_PARAMS, NULL,
 		"Missing params._meta[\"" META_VERSION "\"] and [\"" META_CAPABILITIES "\"]%s",
-		s->legacy_revision ? "" : "; a client of an earlier revision sends initialize first");
+		s->legacy_revision ? ""
+				   : "; a client of an earlier revision sends initialize first");
 	return NULL;
 }
 
@@ -298,7 +303,8 @@ static void request(struct session *s, struct jspan id, struct jspan method, str
 
 	if (!r.to.id) {
 		protocol_refuse(s, batch, JSPAN_NULL, RPC_INVALID_REQUEST,
-			"Invalid request: id must be a string or an integer of at most %d bytes", MAX_ID);
+			"Invalid request: id must be a string or an integer of at most %d bytes",
+			MAX_ID);
 		return;
 	}
 	if (is_in_flight(s, r.to.id)) {
@@ -351,7 +357,8 @@ void protocol_message(struct session *s, struct jspan message, struct batch *bat
 	}
 	/* We send no requests, so it answers none of ours. */
 	if (!method.at && (jscan_get(message, "result").at || jscan_get(message, "error").at)) {
-		log_debug("session %llu: a response to no request, ignoring", (unsigned long long)s->id);
+		log_debug("session %llu: a response to no request, ignoring",
+			(unsigned long long)s->id);
 		return;
 	}
 	if (!jspan_equals(jscan_get(message, "jsonrpc"), "2.0"))
@@ -389,8 +396,8 @@ void protocol_dispatch(struct session *s, char *line, size_t len) {
 		return;
 	case JSCAN_TOO_DEEP:
 		protocol_refuse(s, NULL, jscan_recover_id(line, len), RPC_INVALID_REQUEST,
-			"Invalid request: nested more than %d levels deep, at byte %zu", WIRE_MAX_DEPTH,
-			offset);
+			"Invalid request: nested more than %d levels deep, at byte %zu",
+			WIRE_MAX_DEPTH, offset);
 		return;
 	case JSCAN_DUPLICATE:
 		protocol_refuse(s, NULL, jscan_recover_id(line, len), RPC_INVALID_REQUEST,

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * JSON-RPC: what a line is, and how a request is answered, whatever its era. Who handles a method is in
- * era.h.
+ * JSON-RPC: what a line is, and how a request is answered, whatever its era. Who handles a method
+ * is in era.h.
  */
 
 #include <stdbool.h>
@@ -28,8 +28,8 @@ enum {
 struct batch;
 
 /*
- * How to answer one request. Moves with the request and ends in protocol_result(), protocol_error() or
- * protocol_drop(); reply_to_deinit() is for a daemon that ends while the request still waits.
+ * How to answer one request. Moves with the request and ends in protocol_result(), protocol_error()
+ * or protocol_drop(); reply_to_deinit() is for a daemon that ends while the request still waits.
  */
 struct reply_to {
 	uint64_t session;
@@ -58,8 +58,8 @@ void protocol_drop(struct daemon *d, struct reply_to *to);
 
 /*
  * notifications/progress for a request still in flight. `token` is the raw JSON token, `progress`
- * must exceed the last one sent (the caller's duty); `message` may be NULL. Left out while the client
- * does not read what it has.
+ * must exceed the last one sent (the caller's duty); `message` may be NULL. Left out while the
+ * client does not read what it has.
  */
 void protocol_progress(struct daemon *d, const struct reply_to *to, const char *token,
 	double progress, const char *message, size_t message_len);
@@ -81,8 +81,9 @@ void protocol_refuse(struct session *s, struct batch *batch, struct jspan id, in
 	const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /*
- * An id as it is kept and sent back, owned by the caller: the token itself, a string in one spelling, so
- * that equal ids are equal texts. NULL when it is none, takes more than 1,024 bytes, or memory is short.
+ * An id as it is kept and sent back, owned by the caller: the token itself, a string in one
+ * spelling, so that equal ids are equal texts. NULL when it is none, takes more than 1,024 bytes,
+ * or memory is short.
  */
 char *protocol_id(struct jspan token);
 

@@ -288,7 +288,8 @@ static bool is_bare_json(const struct buf *text) {
 	struct jspan value = jscan_value(text->data, text->len);
 	auto_free char *copy = NULL;
 
-	if (text->has_failed || !value.at || !value.len || !strchr("-0123456789\"[tfn", value.at[0]))
+	if (text->has_failed || !value.at || !value.len ||
+		!strchr("-0123456789\"[tfn", value.at[0]))
 		return false;
 	copy = jspan_copy(value);
 	return copy && jscan_check(copy, value.len, WIRE_MAX_DEPTH, NULL) == JSCAN_OK;

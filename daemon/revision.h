@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The revisions of MCP that are spoken, one row each; what a row says is consulted while writing. */
+/*
+ * The revisions of MCP that are spoken, one row each; what a row says is consulted while writing.
+ */
 
 #include <stdbool.h>
 
@@ -24,7 +26,9 @@ struct revision {
 	bool is_modern;       /* no handshake: each request names the revision */
 	bool keeps_parts;     /* of no revision: a call's streams and value stay apart */
 
-	/* JSON text: what the server says of itself, and members that open and close each result. */
+	/*
+	 * JSON text: what the server says of itself, and members that open and close each result.
+	 */
 	const char *server_info;
 	const char *result_opening, *result_closing; /* "" where there are none */
 };

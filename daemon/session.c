@@ -3,20 +3,20 @@
  * Sessions
  *
  * One bufferevent for each attached client, on the loop thread. Bytes that arrive pass from it into
- * frame.c, which cuts them into lines; lines go to protocol.c. Three things keep one client from touching
- * the others:
+ * frame.c, which cuts them into lines; lines go to protocol.c. Three things keep one client from
+ * touching the others:
  *
  * Turns. A session handles a few lines, then the loop looks at everybody else.
  *
  * Pressure. A client that does not read its answers is not read from, until it has caught up. What
- * piles up all the same (answers of calls that were already taken, notifications) is bounded: beyond that the
- * connection ends.
+ * piles up all the same (answers of calls that were already taken, notifications) is bounded:
+ * beyond that the connection ends.
  *
- * One end. session_close() only decides; session_destroy() frees, on a later turn and nowhere else, because
- * most decisions fall deep inside a handler of the very session.
+ * One end. session_close() only decides; session_destroy() frees, on a later turn and nowhere else,
+ * because most decisions fall deep inside a handler of the very session.
  *
- * A peer that has sent its end may still read: `printf … | ipython-mcp-connect` wants its answers. So the
- * session lives on until all it asked for is answered, for a second at most.
+ * A peer that has sent its end may still read: `printf … | ipython-mcp-connect` wants its answers.
+ * So the session lives on until all it asked for is answered, for a second at most.
  */
 
 #include <errno.h>
@@ -39,15 +39,15 @@
 #include "daemon/stop.h"
 
 enum {
-	LINES_PER_TURN = 32,        /* or as many as TURN_MS allow */
+	LINES_PER_TURN = 32, /* or as many as TURN_MS allow */
 	TURN_MS = 2,
-	READ_AHEAD = 256 * 1024,    /* bytes read before they are looked at */
+	READ_AHEAD = 256 * 1024, /* bytes read before they are looked at */
 	WRITE_AT_ONCE = 1024 * 1024,
-	OUTPUT_HIGH = 1024 * 1024,  /* unread answers: from here on the client is not read from */
-	OUTPUT_LOW = 256 * 1024,    /* … and from here on it is again */
-	BACKLOG_REPLIES = 4,        /* unread answers end the connection: that many of the longest */
-	HEAD_FOR_ID = 64 * 1024,    /* of an overlong line, searched for its id */
-	COPIED = 4096,              /* up to here copying a line is cheaper than keeping it */
+	OUTPUT_HIGH = 1024 * 1024, /* unread answers: from here on the client is not read from */
+	OUTPUT_LOW = 256 * 1024,   /* … and from here on it is again */
+	BACKLOG_REPLIES = 4,       /* unread answers end the connection: that many of the longest */
+	HEAD_FOR_ID = 64 * 1024,   /* of an overlong line, searched for its id */
+	COPIED = 4096,             /* up to here copying a line is cheaper than keeping it */
 	GRACE_S = 1,
 	N_BUCKETS = 256,
 };
@@ -322,7 +322,9 @@ static void session_on_turn(evutil_socket_t fd, short what, void *ctx) {
 static void session_on_limit(evutil_socket_t fd, short what, void *ctx) {
 	struct session *s = ctx;
 
-	/* Answers that came within the grace are written; a flush that takes this long is given up. */
+	/*
+	 * Answers that came within the grace are written; a flush that takes this long is given up.
+	 */
 	session_close(s, !session_io(s)->is_closing);
 }
 
@@ -369,8 +371,8 @@ static int session_enqueue(struct session *s, char *line, size_t start, size_t e
 	int r;
 
 	if (end - start > COPIED)
-		return evbuffer_add_reference(session_output(s), line + start, end - start, free_line,
-			line);
+		return evbuffer_add_reference(
+			session_output(s), line + start, end - start, free_line, line);
 	r = evbuffer_add(session_output(s), line + start, end - start);
 	free(line);
 	return r;
@@ -423,7 +425,8 @@ static void session_refuse(struct daemon *d, int fd) {
 	auto_buf struct buf line = BUF_NULL;
 
 	buf_addf(&line,
-		"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":%d,\"message\":\"%zu sessions are attached, as "
+		"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":%d,\"message\":\"%zu sessions are "
+		"attached, as "
 		"many as IPYTHON_MCP_MAX_SESSIONS allows: close one\"}}\n",
 		RPC_INTERNAL_ERROR, d->sessions->n);
 	if (!line.has_failed)
@@ -472,6 +475,7 @@ int session_new(struct daemon *d, int fd) {
 	bufferevent_set_max_single_read(s->bev, READ_AHEAD);
 	bufferevent_set_max_single_write(s->bev, WRITE_AT_ONCE);
 	bufferevent_enable(s->bev, EV_READ);
-	log_debug("session %llu: opened by process %d", (unsigned long long)s->id, (int)s->peer_pid);
+	log_debug(
+		"session %llu: opened by process %d", (unsigned long long)s->id, (int)s->peer_pid);
 	return 0;
 }

@@ -67,7 +67,9 @@ struct sessions *sessions_free(struct sessions *s);
 /* Attached sessions. */
 size_t sessions_count(const struct sessions *s);
 
-/* Takes a connected, peer-checked descriptor. 0, or a negative errno and the descriptor is closed. */
+/*
+ * Takes a connected, peer-checked descriptor. 0, or a negative errno and the descriptor is closed.
+ */
 int session_new(struct daemon *d, int fd);
 
 /* NULL when that session is gone. */
@@ -91,8 +93,8 @@ bool session_has_written(const struct session *s, uint64_t mark);
 bool session_is_congested(const struct session *s);
 
 /*
- * A request was taken, or has been answered or dropped. A session whose peer has sent its end lives, for
- * a second at most, until none is left.
+ * A request was taken, or has been answered or dropped. A session whose peer has sent its end
+ * lives, for a second at most, until none is left.
  */
 void session_begin_request(struct session *s);
 void session_end_request(struct session *s);

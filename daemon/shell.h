@@ -4,10 +4,10 @@
 /*
  * The Border
  *
- * All that the two halves know of each other: plain C structs that change hands. The event half runs
- * the loop and never waits for Python; the Python half is one shared object (shell.so) that the event
- * half loads next to the libpython of the interpreter chosen at run time. Whoever took a struct last
- * owns it. No lock of the border is held while the GIL is being waited for.
+ * All that the two halves know of each other: plain C structs that change hands. The event half
+ * runs the loop and never waits for Python; the Python half is one shared object (shell.so) that
+ * the event half loads next to the libpython of the interpreter chosen at run time. Whoever took a
+ * struct last owns it. No lock of the border is held while the GIL is being waited for.
  */
 
 #include <stdbool.h>
@@ -74,7 +74,9 @@ struct shell_tool {
 	bool is_stale; /* unlisted; a call still reaches the Python half, which says why */
 };
 
-/* The registrations, sorted by name in byte order. Made by the Python half, then the event half's. */
+/*
+ * The registrations, sorted by name in byte order. Made by the Python half, then the event half's.
+ */
 struct shell_catalog {
 	struct shell_tool *tools;
 	size_t n_tools;
@@ -131,14 +133,16 @@ struct shell_ops {
 
 	/*
 	 * Interrupts call `id` if it is the one that runs; false when it is not. Never reaches a
-	 * later call. `again` is how often it was interrupted before for that reason. From the first
-	 * time on, children that the cell's shell commands left get SIGKILL instead of SIGINT; the
-	 * first time they alone get something, unless a person asks, because the cell may be tidying
-	 * up. Any thread.
+	 * later call. `again` is how often it was interrupted before for that reason. From the
+	 * first time on, children that the cell's shell commands left get SIGKILL instead of
+	 * SIGINT; the first time they alone get something, unless a person asks, because the cell
+	 * may be tidying up. Any thread.
 	 */
 	bool (*interrupt)(uint64_t id, enum shell_reason reason, unsigned again);
 
-	/* Asks run() to end after the call that runs; may come before run() has begun. Any thread. */
+	/*
+	 * Asks run() to end after the call that runs; may come before run() has begun. Any thread.
+	 */
 	void (*stop)(void);
 };
 

@@ -38,7 +38,9 @@ void spill_add(struct spill *s, struct spill_place *place, const char *name, con
 /* Appends all of `from`, which ends up empty. */
 void spill_append(struct spill *s, struct spill_place *place, const char *name, struct spill *from);
 
-/* Ends with a file, whose path is returned (owned by the caller); NULL when it could not be kept. */
+/*
+ * Ends with a file, whose path is returned (owned by the caller); NULL when it could not be kept.
+ */
 char *spill_keep(struct spill *s, struct spill_place *place, const char *name);
 
 /* Ends without one. */

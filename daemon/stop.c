@@ -2,12 +2,14 @@
 /*
  * Stop
  *
- * The orderly end, in stages that are each bounded, so that a stop takes seconds whatever user code does:
+ * The orderly end, in stages that are each bounded, so that a stop takes seconds whatever user code
+ * does:
  *
- * Grace. Nobody new is let in, streams end, what waits is answered, Python is asked to end after the call
- * that runs. That call has a little time to finish.
+ * Grace. Nobody new is let in, streams end, what waits is answered, Python is asked to end after
+ * the call that runs. That call has a little time to finish.
  *
- * Ending. It is interrupted, again and again; then Python finalises, which may hang on user threads.
+ * Ending. It is interrupted, again and again; then Python finalises, which may hang on user
+ * threads.
  *
  * Flushing. Python has ended, or was given up: what is queued for the clients is written and the
  * connections are closed, for legacy clients have no other sign. Then the loop is left.

@@ -3,11 +3,11 @@
  * Service Manager
  *
  * libsystemd reads the environment here, once, before there are threads. It is opened only when the
- * environment speaks of a manager: with all that it depends on it would take a third of the time that a
- * daemon started by an agent needs until it listens.
+ * environment speaks of a manager: with all that it depends on it would take a third of the time
+ * that a daemon started by an agent needs until it listens.
  *
- * Notifications are sent by hand: sd_notify() would read the environment for each, while user code may be
- * changing it on another thread.
+ * Notifications are sent by hand: sd_notify() would read the environment for each, while user code
+ * may be changing it on another thread.
  */
 
 #include <config.h>
@@ -83,7 +83,8 @@ void systemd_init(void) {
 	if (path) {
 		manager.notify = connect_notify(path);
 		if (manager.notify < 0)
-			log_warning("cannot reach the service manager at NOTIFY_SOCKET: %s, ignoring",
+			log_warning(
+				"cannot reach the service manager at NOTIFY_SOCKET: %s, ignoring",
 				strerror(-manager.notify));
 		else
 			fds_add(manager.notify);
@@ -92,7 +93,8 @@ void systemd_init(void) {
 	if (!getenv("LISTEN_FDS") && !getenv("WATCHDOG_USEC"))
 		return;
 	if (!open_libsystemd()) {
-		log_error("the service manager asks for libsystemd.so.0, which is missing: %s", dlerror());
+		log_error("the service manager asks for libsystemd.so.0, which is missing: %s",
+			dlerror());
 		manager.n_sockets = -ENOENT;
 		return;
 	}

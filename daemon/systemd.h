@@ -2,22 +2,22 @@
 #pragma once
 
 /*
- * What the service manager gave us in the environment. Without libsystemd, or without a manager, all of
- * it is absent and nothing is told to anybody.
+ * What the service manager gave us in the environment. Without libsystemd, or without a manager,
+ * all of it is absent and nothing is told to anybody.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /*
- * Reads the manager's variables and removes them, so that user code's children do not take them for their
- * own. Before any other thread exists.
+ * Reads the manager's variables and removes them, so that user code's children do not take them for
+ * their own. Before any other thread exists.
  */
 void systemd_init(void);
 
 /*
- * The listening socket that the manager passed: 1 with *ret_fd; 0 when none was passed; a negative errno
- * when what was passed is no listening Unix stream socket.
+ * The listening socket that the manager passed: 1 with *ret_fd; 0 when none was passed; a negative
+ * errno when what was passed is no listening Unix stream socket.
  */
 int systemd_socket(int *ret_fd);
 

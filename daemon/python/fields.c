@@ -2,9 +2,9 @@
 /*
  * Fields
  *
- * Which objects are known by their fields: dataclasses, and models of pydantic in each of its versions'
- * spellings. pydantic itself is never imported: a model of it can only be there when it is loaded.
- * Python thread.
+ * Which objects are known by their fields: dataclasses, and models of pydantic in each of its
+ * versions' spellings. pydantic itself is never imported: a model of it can only be there when it
+ * is loaded. Python thread.
  */
 
 #include "daemon/python/fields.h"

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What the files of the Python half share: constant after the start, so any of its threads reads it. */
+/*
+ * What the files of the Python half share: constant after the start, so any of its threads reads
+ * it.
+ */
 
 #include "daemon/shell.h"
 #include "daemon/python/py.h"

@@ -2,10 +2,10 @@
 /*
  * Layers of a Callable
  *
- * A callable is walked down to the function that does the work: bound methods, partials, __wrapped__
- * chains, constructors, __call__. On the way each layer's kind is checked, the globals in which its
- * annotations were written are found, and all that a signature depends on is noted. Looking at user
- * code's objects may run it: what raises counts as not there. Python thread.
+ * A callable is walked down to the function that does the work: bound methods, partials,
+ * __wrapped__ chains, constructors, __call__. On the way each layer's kind is checked, the globals
+ * in which its annotations were written are found, and all that a signature depends on is noted.
+ * Looking at user code's objects may run it: what raises counts as not there. Python thread.
  */
 
 #include "daemon/python/interrupt.h"

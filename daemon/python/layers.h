@@ -15,9 +15,9 @@ bool layers_is_partial(PyObject *callable);
 
 /*
  * Walks through the layers of `callable` and notes in `watch` what its signature depends on.
- * *ret_globals is a new reference to the globals of the function that was annotated, NULL when there
- * is none. 0; 1 when a layer is of an unsupported kind or they run in a circle, with *ret_error; -1
- * with an exception.
+ * *ret_globals is a new reference to the globals of the function that was annotated, NULL when
+ * there is none. 0; 1 when a layer is of an unsupported kind or they run in a circle, with
+ * *ret_error; -1 with an exception.
  */
 int layers_walk(PyObject *callable, struct watch *watch, PyObject **ret_globals,
 	struct answer_error *ret_error);

@@ -4,12 +4,12 @@
  *
  * A registration ties a tool's name to a name of the namespace and remembers the schema that was
  * published for it. It follows its name: whatever is bound there is called as long as its signature
- * gives that same schema. Once it does not, the registration is stale: off the list, and so it stays
- * until somebody registers it anew, even when the old signature returns.
+ * gives that same schema. Once it does not, the registration is stale: off the list, and so it
+ * stays until somebody registers it anew, even when the old signature returns.
  *
- * After every operation all registrations are checked against what they were made of (watch.c), which
- * costs a fraction of a microsecond each; inspect is asked only about those where something moved.
- * Python thread.
+ * After every operation all registrations are checked against what they were made of (watch.c),
+ * which costs a fraction of a microsecond each; inspect is asked only about those where something
+ * moved. Python thread.
  */
 
 #include <stdlib.h>

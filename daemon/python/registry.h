@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The registrations of this daemon, sorted by tool name. No user code runs between two calls of these. */
+/*
+ * The registrations of this daemon, sorted by tool name. No user code runs between two calls of
+ * these.
+ */
 
 #include <stdint.h>
 

@@ -2,9 +2,9 @@
 /*
  * Reloading Modules
  *
- * Each module is loaded by importlib, in place when it was there, and bound in the namespace. One bad
- * module does not stop the others; an interrupt of the call does. Modules run their code here. Python
- * thread.
+ * Each module is loaded by importlib, in place when it was there, and bound in the namespace. One
+ * bad module does not stop the others; an interrupt of the call does. Modules run their code here.
+ * Python thread.
  */
 
 #include <string.h>

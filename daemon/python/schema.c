@@ -161,12 +161,14 @@ static int add_default(struct schema *s, const struct parameter *p, PyObject *va
 	auto_py *converted = NULL;
 
 	if (!plain && PyErr_Occurred())
-		return toolbox_refuse_raised(error, "unsupported_signature", "A default cannot be read");
+		return toolbox_refuse_raised(
+			error, "unsupported_signature", "A default cannot be read");
 	if (!plain)
 		return refuse_parameter(error, p->name, "its default is no JSON value");
 	converted = fit_value(p->shape, plain, &place, &complaint);
 	if (!converted && PyErr_Occurred())
-		return toolbox_refuse_raised(error, "unsupported_signature", "A default cannot be checked");
+		return toolbox_refuse_raised(
+			error, "unsupported_signature", "A default cannot be checked");
 	if (!converted)
 		return refuse_parameter(error, p->name,
 			"its default does not match its annotation");

@@ -68,8 +68,8 @@ static bool is_user(const char *filename) {
 
 	if (filename[0] == '<')
 		return starts_with(filename, CELL);
-	return !is_machinery(filename) && !is_compiled(filename) && !strstr(filename, "/site-packages/") &&
-	       !strstr(filename, "/dist-packages/") &&
+	return !is_machinery(filename) && !is_compiled(filename) &&
+	       !strstr(filename, "/site-packages/") && !strstr(filename, "/dist-packages/") &&
 	       !(*library && starts_with(filename, library));
 }
 

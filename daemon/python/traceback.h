@@ -12,7 +12,10 @@
  */
 PyObject *traceback_new(PyObject *exception, PyObject *text);
 
-/* File, line and column of the deepest frame of user code, if there is one. Before traceback_format(). */
+/*
+ * File, line and column of the deepest frame of user code, if there is one. Before
+ * traceback_format().
+ */
 void traceback_locate(PyObject *summary, struct answer_error *ret);
 
 /*

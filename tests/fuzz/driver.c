@@ -2,9 +2,9 @@
 /*
  * Fuzzing without a Fuzzer
  *
- * Reads the files it is given, takes from each what a conversation sends (lines that begin with "> "), and
- * hands that to the fuzzer: as it is, and then damaged in many ways that are the same in each run. A fault
- * ends the program, so the result is one line of TAP for each file.
+ * Reads the files it is given, takes from each what a conversation sends (lines that begin with ">
+ * "), and hands that to the fuzzer: as it is, and then damaged in many ways that are the same in
+ * each run. A fault ends the program, so the result is one line of TAP for each file.
  */
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a session's lines. Whatever comes, what is sent are whole JSON messages, and a request is
- * answered at most once.
+ * Any bytes as a session's lines. Whatever comes, what is sent are whole JSON messages, and a
+ * request is answered at most once.
  */
 
 #include <stdio.h>
@@ -30,10 +30,11 @@ static void check_sent(void) {
 		size_t len = (size_t)(newline - at);
 		struct jspan message;
 
-		require(jscan_check(at, len, WIRE_MAX_DEPTH, NULL) == JSCAN_OK, "sent what is no JSON", at,
-			len);
+		require(jscan_check(at, len, WIRE_MAX_DEPTH, NULL) == JSCAN_OK,
+			"sent what is no JSON", at, len);
 		message = jscan_value(at, len);
-		require(jspan_is_array(message) || jspan_equals(jscan_get(message, "jsonrpc"), "2.0"),
+		require(jspan_is_array(message) ||
+				jspan_equals(jscan_get(message, "jsonrpc"), "2.0"),
 			"sent what is no message", at, len);
 		at = newline + 1;
 	}

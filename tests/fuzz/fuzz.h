@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * A fuzzer is this one function. With libFuzzer (configure --enable-fuzzing) it is called for as long as
- * one likes; otherwise driver.c calls it for the conversations of tests/wire and for damaged copies of them.
+ * A fuzzer is this one function. With libFuzzer (configure --enable-fuzzing) it is called for as
+ * long as one likes; otherwise driver.c calls it for the conversations of tests/wire and for
+ * damaged copies of them.
  */
 
 #include <stddef.h>

@@ -94,8 +94,8 @@ void callq_cancel(struct session *s, const char *id) {
 	fake_forget_call();
 }
 
-void callq_submit(struct daemon *d, struct session *s, struct reply_to *to, const struct tool_ref *tool,
-	struct jspan arguments, struct jspan progress_token) {
+void callq_submit(struct daemon *d, struct session *s, struct reply_to *to,
+	const struct tool_ref *tool, struct jspan arguments, struct jspan progress_token) {
 	struct buf members = BUF_NULL;
 
 	if (fake.has_call) {
@@ -121,7 +121,8 @@ void callq_status(struct daemon *d, struct callq_status *ret) {
 	*ret = (struct callq_status){ 0 };
 }
 
-bool catalog_find(struct daemon *d, enum profile profile, const char *name, struct tool_ref *ret_tool) {
+bool catalog_find(
+	struct daemon *d, enum profile profile, const char *name, struct tool_ref *ret_tool) {
 	return !strcmp(name, "execute");
 }
 

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * One session that keeps what it is sent, and a queue of one call, which the next one ends: what the
- * protocol's files (protocol.c, batch.c, era*.c, attach.c, notify.c, admin.c) need of the daemon.
+ * One session that keeps what it is sent, and a queue of one call, which the next one ends: what
+ * the protocol's files (protocol.c, batch.c, era*.c, attach.c, notify.c, admin.c) need of the
+ * daemon.
  */
 
 #include <stdbool.h>

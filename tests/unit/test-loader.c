@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asking an interpreter and remembering the answer. There is no Python half beside this program, so that
- * every start ends there; what comes before is what is tested.
+ * Asking an interpreter and remembering the answer. There is no Python half beside this program, so
+ * that every start ends there; what comes before is what is tested.
  */
 
 #include <config.h>

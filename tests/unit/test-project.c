@@ -94,7 +94,8 @@ static void test_project_tree(void) {
 
 static void test_project_names_are_names(void) {
 	static const char *const directories[] = { "My App", "caf\xc3\xa9", "-._", "x.y-z_1",
-		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		"aaa" };
 	static const char *const starts[] = { "MyApp-", "caf-", "project-", "x.y-z_1-",
 		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-" };
 
@@ -131,7 +132,8 @@ static void test_project_names_differ_by_path(void) {
 }
 
 static void test_project_chooses_an_interpreter(void) {
-	auto_free char *option = NULL, *configured = NULL, *active = NULL, *nearest = NULL, *none = NULL;
+	auto_free char *option = NULL, *configured = NULL, *active = NULL, *nearest = NULL,
+		       *none = NULL;
 
 	make_directory("p");
 	make_directory("p/.venv");
@@ -178,9 +180,10 @@ static char *fingerprint(const char **environment) {
 }
 
 static void test_fingerprint_names_startup_variables(void) {
-	const char *mixed[] = { "HOME=/root", "IPYTHON_MCP_MAX_RESULTS=5", "IPYTHON_MCP_PROFILE=text",
-		"IPYTHON_MCP_HISTORY=on", "IPYTHON_MCP_RUNTIME_DIR=/x", "IPYTHON_MCP_SOCKET=/y",
-		"IPYTHON_MCP_LOG=debug", "IPYTHON_MCP_MAX_RESULTS=6", NULL };
+	const char *mixed[] = { "HOME=/root", "IPYTHON_MCP_MAX_RESULTS=5",
+		"IPYTHON_MCP_PROFILE=text", "IPYTHON_MCP_HISTORY=on", "IPYTHON_MCP_RUNTIME_DIR=/x",
+		"IPYTHON_MCP_SOCKET=/y", "IPYTHON_MCP_LOG=debug", "IPYTHON_MCP_MAX_RESULTS=6",
+		NULL };
 	const char *sorted[] = { "IPYTHON_MCP_HISTORY=on", "IPYTHON_MCP_MAX_RESULTS=5", NULL };
 	const char *changed[] = { "IPYTHON_MCP_HISTORY=on", "IPYTHON_MCP_MAX_RESULTS=6", NULL };
 	const char *none[] = { "PATH=/bin", "IPYTHON_MCP_PROFILE=full", "IPYTHON_MCPX=1", NULL };

@@ -15,8 +15,8 @@
 
 #define META "\"_meta\":{\"" META_VERSION "\":\"2026-07-28\",\"" META_CAPABILITIES "\":{}}"
 #define INITIALIZE(revision)                                                                       \
-	"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"" \
-	revision "\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}"
+	"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":" \
+	"\"" revision "\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}"
 
 /* Hands in a line and returns what was sent because of it, without the last newline. */
 static const char *say(const char *line) {
@@ -33,8 +33,8 @@ static const char *say(const char *line) {
 static const char *error_of(const char *id, int code) {
 	static char text[128];
 
-	snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\"%s%s,\"error\":{\"code\":%d,", *id ? ",\"id\":" : "",
-		id, code);
+	snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\"%s%s,\"error\":{\"code\":%d,",
+		*id ? ",\"id\":" : "", id, code);
 	return text;
 }
 
@@ -54,8 +54,9 @@ static void open_legacy(const char *line) {
 	say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}");
 }
 
-#define CALL(id) \
-	"{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"execute\"," \
+#define CALL(id)                                                                                   \
+	"{\"jsonrpc\":\"2.0\",\"id\":" id                                                          \
+	",\"method\":\"tools/call\",\"params\":{\"name\":\"execute\","                             \
 	"\"arguments\":{\"code\":\"1\",\"n\":123456789012345678901234567890}," META "}}"
 
 /* --- Cases --- */
@@ -79,10 +80,13 @@ static void test_protocol_refuses_what_is_no_message(void) {
 		RPC_PARSE_ERROR));
 	CHECK(is_refused("17", "", RPC_INVALID_REQUEST));
 	CHECK(is_refused("{}", "", RPC_INVALID_REQUEST));
-	CHECK(is_refused("{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", "1", RPC_INVALID_REQUEST));
+	CHECK(is_refused(
+		"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", "1", RPC_INVALID_REQUEST));
 	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":5}", "1", RPC_INVALID_REQUEST));
-	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}", "", RPC_INVALID_REQUEST));
-	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1.0,\"method\":\"ping\"}", "", RPC_INVALID_REQUEST));
+	CHECK(is_refused(
+		"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}", "", RPC_INVALID_REQUEST));
+	CHECK(is_refused(
+		"{\"jsonrpc\":\"2.0\",\"id\":1.0,\"method\":\"ping\"}", "", RPC_INVALID_REQUEST));
 	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":1,\"method\":\"ping\"}", "1",
 		RPC_INVALID_REQUEST));
 	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[]}", "1",
@@ -95,7 +99,8 @@ static void test_protocol_refuses_what_is_no_message(void) {
 
 static void test_protocol_refuses_long_lines(void) {
 	fake_reset();
-	protocol_refuse_too_long(&fake.session, "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"params\":{\"a\":\"aaaa", 44);
+	protocol_refuse_too_long(
+		&fake.session, "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"params\":{\"a\":\"aaaa", 44);
 	buf_add_char(&fake.sent, '\0');
 	CHECK(!strncmp(fake.sent.data, error_of("\"x\"", RPC_INVALID_REQUEST),
 		strlen(error_of("\"x\"", RPC_INVALID_REQUEST))));
@@ -104,20 +109,26 @@ static void test_protocol_refuses_long_lines(void) {
 static void test_protocol_chooses_the_era(void) {
 	fake_reset();
 	/* Neither metadata nor a handshake. */
-	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}", "1", RPC_INVALID_PARAMS));
-	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x/y\"}", "1", RPC_METHOD_NOT_FOUND));
+	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}", "1",
+		RPC_INVALID_PARAMS));
+	CHECK(is_refused(
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x/y\"}", "1", RPC_METHOD_NOT_FOUND));
 	/* Modern. */
-	CHECK(strstr(say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{" META "}}"),
+	CHECK(strstr(say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{" META
+			 "}}"),
 		"\"result\":{\"resultType\":\"complete\",\"tools\":[],\"ttlMs\":"));
-	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{" META "}}", "1",
-		RPC_METHOD_NOT_FOUND));
-	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{" META "}}", "1",
-		RPC_METHOD_NOT_FOUND));
-	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"_meta\":{\""
-			 META_VERSION "\":\"2026-07-28\"}}}", "1", RPC_INVALID_PARAMS));
-	CHECK(strstr(say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"_meta\":{\""
-			 META_VERSION "\":\"2025-11-25\"}}}"),
-		"-32022,\"message\":\"Unsupported protocol version\",\"data\":{\"supported\":[\"2026-07-28\"],"
+	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{" META "}}",
+		"1", RPC_METHOD_NOT_FOUND));
+	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{" META
+			 "}}",
+		"1", RPC_METHOD_NOT_FOUND));
+	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/"
+			 "list\",\"params\":{\"_meta\":{\"" META_VERSION "\":\"2026-07-28\"}}}",
+		"1", RPC_INVALID_PARAMS));
+	CHECK(strstr(say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"_meta\":{"
+			 "\"" META_VERSION "\":\"2025-11-25\"}}}"),
+		"-32022,\"message\":\"Unsupported protocol "
+		"version\",\"data\":{\"supported\":[\"2026-07-28\"],"
 		"\"requested\":\"2025-11-25\"}"));
 	/* A handshake after all that. */
 	CHECK(strstr(say(INITIALIZE("2031-01-01")), "\"protocolVersion\":\"2025-11-25\""));
@@ -144,8 +155,9 @@ static void test_protocol_hands_calls_over(void) {
 	protocol_result(&fake.daemon, &fake.call, &members);
 	fake_forget_call();
 	buf_add_char(&fake.sent, '\0');
-	CHECK(strstr(fake.sent.data, "{\"jsonrpc\":\"2.0\",\"id\":\"ab\",\"result\":{\"resultType\":\"complete\","
-				"\"content\":[],\"_meta\":{\"" META_SERVER "\":{\"name\":"));
+	CHECK(strstr(fake.sent.data,
+		"{\"jsonrpc\":\"2.0\",\"id\":\"ab\",\"result\":{\"resultType\":\"complete\","
+		"\"content\":[],\"_meta\":{\"" META_SERVER "\":{\"name\":"));
 	CHECK(fake.n_requests == 0);
 }
 
@@ -162,12 +174,14 @@ static void test_protocol_cancels(void) {
 
 static void test_batch_collects_answers(void) {
 	fake_reset();
-	CHECK(is_refused("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", "", RPC_INVALID_REQUEST));
+	CHECK(is_refused(
+		"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", "", RPC_INVALID_REQUEST));
 	open_legacy(INITIALIZE("2025-03-26"));
 	CHECK_STR(say("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"},"
 		      "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"},"
 		      "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}]"),
-		"[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}},{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}]");
+		"[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}},{\"jsonrpc\":\"2.0\",\"id\":2,"
+		"\"result\":{}}]");
 	CHECK_STR(say("[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}]"), "");
 	CHECK(is_refused("[]", "", RPC_INVALID_REQUEST));
 	CHECK(strstr(say("[5," INITIALIZE("2025-03-26") "]"), "-32600"));
@@ -175,7 +189,8 @@ static void test_batch_collects_answers(void) {
 
 static void test_batch_waits_for_the_last_answer(void) {
 	open_legacy(INITIALIZE("2025-03-26"));
-	CHECK_STR(say("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"execute\"}},"
+	CHECK_STR(say("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/"
+		      "call\",\"params\":{\"name\":\"execute\"}},"
 		      "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}]"),
 		"");
 	CHECK(fake.has_call && fake.n_requests == 1);
@@ -192,7 +207,8 @@ static void test_batch_splits_what_is_too_long(void) {
 
 	open_legacy(INITIALIZE("2025-03-26"));
 	for (int i = 0; i < 100; i++)
-		buf_addf(&line, "%c{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"ping\"}", i ? ',' : '[', i);
+		buf_addf(&line, "%c{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"ping\"}",
+			i ? ',' : '[', i);
 	buf_add(&line, "]", 2);
 	answer = say(line.data);
 	for (const char *at = answer; *at; at += strspn(at, "\n")) {
@@ -208,10 +224,14 @@ static void test_batch_splits_what_is_too_long(void) {
 
 static void test_listen_streams(void) {
 	fake_reset();
-	CHECK_STR(say("{\"jsonrpc\":\"2.0\",\"id\":\"l\",\"method\":\"subscriptions/listen\",\"params\":{" META
-		      ",\"notifications\":{\"toolsListChanged\":true,\"promptsListChanged\":true}}}"),
-		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{\"_meta\":"
-		"{\"" META_SUBSCRIPTION "\":\"l\"},\"notifications\":{\"toolsListChanged\":true}}}");
+	CHECK_STR(
+		say("{\"jsonrpc\":\"2.0\",\"id\":\"l\",\"method\":\"subscriptions/"
+		    "listen\",\"params\":{" META
+		    ",\"notifications\":{\"toolsListChanged\":true,\"promptsListChanged\":true}}}"),
+		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/"
+		"acknowledged\",\"params\":{\"_meta\":"
+		"{\"" META_SUBSCRIPTION
+		"\":\"l\"},\"notifications\":{\"toolsListChanged\":true}}}");
 	CHECK(fake.n_requests == 0);
 	CHECK(is_refused("{\"jsonrpc\":\"2.0\",\"id\":\"l\",\"method\":\"ping\"}", "\"l\"",
 		RPC_INVALID_REQUEST));
@@ -220,8 +240,9 @@ static void test_listen_streams(void) {
 	buf_clear(&fake.sent);
 	notify_tools_changed(&fake.daemon);
 	buf_add_char(&fake.sent, '\0');
-	CHECK_STR(fake.sent.data, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\",\"params\":"
-			     "{\"_meta\":{\"" META_SUBSCRIPTION "\":\"l\"}}}\n");
+	CHECK_STR(fake.sent.data,
+		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\",\"params\":"
+		"{\"_meta\":{\"" META_SUBSCRIPTION "\":\"l\"}}}\n");
 	CHECK(notify_awaits_list(&fake.session));
 	notify_listed(&fake.session);
 	CHECK(!notify_awaits_list(&fake.session));
@@ -249,15 +270,18 @@ static void test_notify_gives_up_on_who_does_not_list(void) {
 
 static void test_attach_comes_first_or_never(void) {
 	fake_reset();
-	CHECK(strstr(say("{\"jsonrpc\":\"2.0\",\"method\":\"" WIRE_ATTACH "\",\"params\":{\"profile\":\"text\","
-			 "\"cwd\":\"/tmp\",\"version\":\"0\",\"resumed\":true,\"acknowledge\":true}}"),
+	CHECK(strstr(
+		say("{\"jsonrpc\":\"2.0\",\"method\":\"" WIRE_ATTACH
+		    "\",\"params\":{\"profile\":\"text\","
+		    "\"cwd\":\"/tmp\",\"version\":\"0\",\"resumed\":true,\"acknowledge\":true}}"),
 		"\"method\":\"" WIRE_ATTACHED "\",\"params\":{\"version\":"));
 	CHECK(fake.session.profile == PROFILE_TEXT && fake.session.has_notice_pending_resume &&
 		fake.session.has_notice_pending_version);
 	CHECK_STR(fake.session.cwd, "/tmp");
 	fake_reset();
 	say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
-	say("{\"jsonrpc\":\"2.0\",\"method\":\"" WIRE_ATTACH "\",\"params\":{\"profile\":\"text\"}}");
+	say("{\"jsonrpc\":\"2.0\",\"method\":\"" WIRE_ATTACH
+	    "\",\"params\":{\"profile\":\"text\"}}");
 	CHECK(fake.session.profile == PROFILE_FULL && !fake.session.is_attached);
 }
 
@@ -267,7 +291,8 @@ static void test_admin_needs_no_era(void) {
 		"\"result\":{\"name\":\"default\",\"pid\":"));
 	CHECK_STR(say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" WIRE_INTERRUPT "\"}"),
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"interrupted\":false}}");
-	CHECK_STR(say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" WIRE_STOP "\",\"params\":{\"force\":true}}"),
+	CHECK_STR(say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" WIRE_STOP
+		      "\",\"params\":{\"force\":true}}"),
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
 	CHECK(fake.was_stopped && fake.was_forced);
 }

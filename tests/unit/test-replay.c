@@ -15,7 +15,8 @@
 static const char initialize[] = "{'jsonrpc':'2.0','id':0,'method':'initialize','params':"
 				 "{'protocolVersion':'2025-11-25','capabilities':{},'x':1e400}}";
 static const char initialized[] = "{'jsonrpc':'2.0','method':'notifications/initialized'}";
-static const char list_changed[] = "{'jsonrpc':'2.0','method':'notifications/tools/list_changed'}\n";
+static const char list_changed[] =
+	"{'jsonrpc':'2.0','method':'notifications/tools/list_changed'}\n";
 
 /* What follows the id in the answer to an `initialize`. */
 #define INITIALIZE_RESULT(version)                                                                 \
@@ -100,20 +101,28 @@ static void test_replay_answers_lost_calls(void) {
 	struct replay *r = legacy(INITIALIZE_RESULT("2025-11-25"));
 
 	CHECK(r && replay_is_idle(r));
-	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':'a\\u0041','method':'tools/call','params':{'name':'execute'}}"));
+	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':'a\\u0041','method':'tools/"
+		       "call','params':{'name':'execute'}}"));
 	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':12345678901234567890,'method':'tools/list'}"));
 	CHECK(!replay_is_idle(r));
 	CHECK_STR(said_by(replay_lose, r),
 		"{'jsonrpc':'2.0','id':'a\\u0041','result':{'content':[{'type':'text','text':"
-		"'{\\'ok\\':false,\\'error\\':{\\'code\\':\\'namespace_lost\\',\\'message\\':\\'The IPython "
-		"daemon ended while this call was in flight. Whether the call ran to its end is unknown, and it "
-		"was not repeated. The namespace is new: variables, imports and registered tools are gone. Look "
-		"at what the call may have done outside of it before you repeat it.\\',\\'error_type\\':null,"
+		"'{\\'ok\\':false,\\'error\\':{\\'code\\':\\'namespace_lost\\',\\'message\\':\\'"
+		"The IPython "
+		"daemon ended while this call was in flight. Whether the call ran to its end is "
+		"unknown, and it "
+		"was not repeated. The namespace is new: variables, imports and registered tools "
+		"are gone. Look "
+		"at what the call may have done outside of it before you repeat "
+		"it.\\',\\'error_type\\':null,"
 		"\\'location\\':null,\\'traceback\\':null,\\'retryable\\':false,"
 		"\\'retry_after_seconds\\':null,\\'message_truncated\\':false,"
-		"\\'location_truncated\\':false,\\'traceback_truncated\\':false}}'}],'isError':true}}\n"
-		"{'jsonrpc':'2.0','id':12345678901234567890,'error':{'code':-32603,'message':'The IPython "
-		"daemon went away; this request was lost and its effects are unknown','data':{'reason':"
+		"\\'location_truncated\\':false,\\'traceback_truncated\\':false}}'}],'isError':"
+		"true}}\n"
+		"{'jsonrpc':'2.0','id':12345678901234567890,'error':{'code':-32603,'message':'The "
+		"IPython "
+		"daemon went away; this request was lost and its effects are "
+		"unknown','data':{'reason':"
 		"'daemon-restarted'}}}\n");
 	CHECK(replay_is_idle(r));
 	CHECK_STR(said_by(replay_lose, r), "");
@@ -121,7 +130,8 @@ static void test_replay_answers_lost_calls(void) {
 }
 
 static void test_replay_answers_in_profile_and_era(void) {
-	static const char call[] = "{'jsonrpc':'2.0','id':7,'method':'tools/call','params':{" MODERN "}}";
+	static const char call[] =
+		"{'jsonrpc':'2.0','id':7,'method':'tools/call','params':{" MODERN "}}";
 	struct replay *r = replay_new();
 	const char *said;
 
@@ -129,10 +139,12 @@ static void test_replay_answers_in_profile_and_era(void) {
 	replay_set_profile(r, "compact");
 	CHECK(SENDS(r, call));
 	said = said_by(replay_lose, r);
-	CHECK(strstr(said, "{'resultType':'complete','content':[{'type':'text','text':'{\\'ok\\':false,"
-			   "\\'error\\':{\\'code\\':\\'namespace_lost\\',\\'message\\':\\'The "));
-	CHECK(strstr(said, "repeat it.\\'}}'}],'isError':true,'_meta':{'io.modelcontextprotocol/serverInfo':{"
-			   "'name':'ipython-mcpd',"));
+	CHECK(strstr(said,
+		"{'resultType':'complete','content':[{'type':'text','text':'{\\'ok\\':false,"
+		"\\'error\\':{\\'code\\':\\'namespace_lost\\',\\'message\\':\\'The "));
+	CHECK(strstr(said,
+		"repeat it.\\'}}'}],'isError':true,'_meta':{'io.modelcontextprotocol/serverInfo':{"
+		"'name':'ipython-mcpd',"));
 	replay_set_profile(r, "text");
 	CHECK(SENDS(r, call));
 	said = said_by(replay_lose, r);
@@ -156,7 +168,8 @@ static void test_replay_forgets_what_was_answered(void) {
 
 static void test_replay_follows_cancels(void) {
 	static const char call[] = "{'jsonrpc':'2.0','id':5,'method':'tools/call','params':{}}";
-	static const char cancel[] = "{'jsonrpc':'2.0','method':'notifications/cancelled','params':{'requestId':5}}";
+	static const char cancel[] =
+		"{'jsonrpc':'2.0','method':'notifications/cancelled','params':{'requestId':5}}";
 	struct replay *r = legacy(INITIALIZE_RESULT("2025-11-25"));
 
 	CHECK(r);
@@ -180,7 +193,8 @@ static void test_replay_repeats_a_legacy_handshake(void) {
 	auto_free char *first = NULL, *second = NULL, *said = NULL, *expected = NULL;
 
 	CHECK(r);
-	CHECK(SENDS(r, "{'jsonrpc':'2.0','id':3,'method':'logging/setLevel','params':{'level':'error'}}"));
+	CHECK(SENDS(r,
+		"{'jsonrpc':'2.0','id':3,'method':'logging/setLevel','params':{'level':'error'}}"));
 	CHECK(RECEIVES(r, "{'jsonrpc':'2.0','id':3,'result':{}}"));
 	CHECK_STR(said_by(replay_lose, r), "");
 	said = strdup(said_by(replay_begin, r));
@@ -189,7 +203,8 @@ static void test_replay_repeats_a_legacy_handshake(void) {
 	CHECK(first && second && strcmp(first, second));
 	CHECK(asprintf(&expected,
 		      "{'jsonrpc':'2.0','id':%s,'method':'initialize','params':{'protocolVersion':"
-		      "'2025-11-25','capabilities':{},'x':1e400}}\n%s\n{'jsonrpc':'2.0','id':%s,'method':"
+		      "'2025-11-25','capabilities':{},'x':1e400}}\n%s\n{'jsonrpc':'2.0','id':%s,'"
+		      "method':"
 		      "'logging/setLevel','params':{'level':'error'}}\n",
 		      first, initialized, second) > 0);
 	CHECK_STR(said, expected);
@@ -255,14 +270,18 @@ static void test_replay_sends_an_unanswered_initialize_again(void) {
 }
 
 static void test_replay_opens_streams_again(void) {
-	static const char listen[] = "{'jsonrpc':'2.0','id':'listen:0','method':'subscriptions/listen',"
-				     "'params':{" MODERN ",'notifications':{'toolsListChanged':true}}}";
-	static const char other[] = "{'jsonrpc':'2.0','id':4,'method':'subscriptions/listen','params':{"
-				    MODERN ",'notifications':{}}}";
-	static const char ack[] = "{'jsonrpc':'2.0','method':'notifications/subscriptions/acknowledged',"
-				  "'params':{" SUBSCRIPTION("'listen:0'") ",'notifications':{}}}";
-	static const char other_ack[] = "{'jsonrpc':'2.0','method':'notifications/subscriptions/acknowledged',"
-					"'params':{" SUBSCRIPTION("4") ",'notifications':{}}}";
+	static const char listen[] =
+		"{'jsonrpc':'2.0','id':'listen:0','method':'subscriptions/listen',"
+		"'params':{" MODERN ",'notifications':{'toolsListChanged':true}}}";
+	static const char other[] =
+		"{'jsonrpc':'2.0','id':4,'method':'subscriptions/listen','params':{" MODERN
+		",'notifications':{}}}";
+	static const char ack[] =
+		"{'jsonrpc':'2.0','method':'notifications/subscriptions/acknowledged',"
+		"'params':{" SUBSCRIPTION("'listen:0'") ",'notifications':{}}}";
+	static const char other_ack[] =
+		"{'jsonrpc':'2.0','method':'notifications/subscriptions/acknowledged',"
+		"'params':{" SUBSCRIPTION("4") ",'notifications':{}}}";
 	struct replay *r = replay_new();
 	auto_free char *expected = NULL;
 
@@ -288,16 +307,19 @@ static void test_replay_opens_streams_again(void) {
 }
 
 static void test_replay_keeps_streams_that_a_stopping_daemon_ends(void) {
-	static const char listen[] = "{'jsonrpc':'2.0','id':9,'method':'subscriptions/listen','params':{"
-				     MODERN ",'notifications':{}}}";
-	static const char ack[] = "{'jsonrpc':'2.0','method':'notifications/subscriptions/acknowledged',"
-				  "'params':{" SUBSCRIPTION("9") "}}";
+	static const char listen[] =
+		"{'jsonrpc':'2.0','id':9,'method':'subscriptions/listen','params':{" MODERN
+		",'notifications':{}}}";
+	static const char ack[] =
+		"{'jsonrpc':'2.0','method':'notifications/subscriptions/acknowledged',"
+		"'params':{" SUBSCRIPTION("9") "}}";
 	struct replay *r = replay_new();
 	auto_free char *expected = NULL;
 
 	CHECK(r);
 	CHECK(SENDS(r, listen) && RECEIVES(r, ack));
-	CHECK(DROPS(replay_on_daemon_line, r, "{'jsonrpc':'2.0','id':9,'result':{'resultType':'complete'}}"));
+	CHECK(DROPS(replay_on_daemon_line, r,
+		"{'jsonrpc':'2.0','id':9,'result':{'resultType':'complete'}}"));
 	CHECK(DROPS(replay_on_daemon_line, r,
 		"{'jsonrpc':'2.0','method':'notifications/cancelled','params':{'requestId':9}}"));
 	(void)said_by(replay_lose, r);
@@ -306,7 +328,8 @@ static void test_replay_keeps_streams_that_a_stopping_daemon_ends(void) {
 	CHECK(DROPS(replay_on_daemon_line, r, ack));
 
 	/* The client ends it itself: then it is over. */
-	CHECK(SENDS(r, "{'jsonrpc':'2.0','method':'notifications/cancelled','params':{'requestId':9}}"));
+	CHECK(SENDS(r,
+		"{'jsonrpc':'2.0','method':'notifications/cancelled','params':{'requestId':9}}"));
 	(void)said_by(replay_lose, r);
 	CHECK_STR(said_by(replay_begin, r), "");
 	CHECK(replay_is_settled(r));
@@ -347,8 +370,10 @@ static void test_replay_lets_what_it_cannot_follow_pass(void) {
 	/* Whether the daemon still owes an answer is not known from then on. */
 	CHECK(!replay_is_idle(r));
 	CHECK(SENDS(r, "[{'jsonrpc':'2.0','id':1,'method':'ping'}]"));
-	CHECK(SENDS(r, "not json") && SENDS(r, "17") && SENDS(r, "{}") && SENDS(r, "{'method':'ping','id':null}"));
-	CHECK(RECEIVES(r, "not json") && RECEIVES(r, "") && RECEIVES(r, "[") && RECEIVES(r, "{'id'"));
+	CHECK(SENDS(r, "not json") && SENDS(r, "17") && SENDS(r, "{}") &&
+		SENDS(r, "{'method':'ping','id':null}"));
+	CHECK(RECEIVES(r, "not json") && RECEIVES(r, "") && RECEIVES(r, "[") &&
+		RECEIVES(r, "{'id'"));
 	CHECK_STR(said_by(replay_lose, r), "");
 	replay_free(r);
 }
@@ -357,9 +382,11 @@ static void test_replay_refuses_with_the_reason(void) {
 	struct replay *r = replay_new();
 	auto_buf struct buf out = BUF_NULL;
 	auto_free char *raw = NULL, *text = NULL;
-	static const char *const lines[] = { "{'jsonrpc':'2.0','id':0,'method':'initialize','params':{}}",
+	static const char *const lines[] = {
+		"{'jsonrpc':'2.0','id':0,'method':'initialize','params':{}}",
 		"{'jsonrpc':'2.0','method':'notifications/initialized'}", "garbage",
-		"{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{" MODERN "}}" };
+		"{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{" MODERN "}}"
+	};
 
 	CHECK(r);
 	replay_set_profile(r, "text");
@@ -374,10 +401,13 @@ static void test_replay_refuses_with_the_reason(void) {
 	text = swap(raw, '"', '\'');
 	CHECK(text);
 	CHECK(!strncmp(text,
-		"{'jsonrpc':'2.0','id':0,'error':{'code':-32603,'message':'There is no IPython daemon: no "
+		"{'jsonrpc':'2.0','id':0,'error':{'code':-32603,'message':'There is no IPython "
+		"daemon: no "
 		"\\'libpython\\'','data':{'reason':'daemon-unavailable'}}}\n"
-		"{'jsonrpc':'2.0','id':1,'result':{'resultType':'complete','content':[{'type':'text',"
-		"'text':'[startup_failed] There is no IPython daemon: no \\'libpython\\''}],'isError':true,",
+		"{'jsonrpc':'2.0','id':1,'result':{'resultType':'complete','content':[{'type':'"
+		"text',"
+		"'text':'[startup_failed] There is no IPython daemon: no "
+		"\\'libpython\\''}],'isError':true,",
 		300));
 	replay_free(r);
 }
