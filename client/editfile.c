@@ -19,6 +19,7 @@
 
 #include "client/editfile.h"
 #include "common/cleanup.h"
+#include "common/directories.h"
 
 #define MAX_BYTES	(64 << 20)
 #define CONTEXT_LINES	3
@@ -104,25 +105,10 @@ static int write_all(int fd, const char *text, size_t len) {
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* Makes the directories above `path`. */
-static int make_parents(const char *path) {
-	auto_free char *copy = strdup(path);
-
-	if (!copy)
-		return -ENOMEM;
-	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(copy, 0700) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return 0;
-}
-
 static int replace_file(const char *path, mode_t mode, const char *text, size_t len) {
 	auto_free char *temporary = NULL;
 	auto_close int fd = -1;
-	int r = make_parents(path);
+	int r = directories_make_parents(path);
 
 	if (r < 0)
 		return r;

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/directories.h"
 #include "common/err.h"
 #include "common/rendezvous.h"
 #include "common/wire.h"
@@ -100,20 +101,6 @@ static char *default_directory(void) {
 	return format("/tmp/ipython-mcp-%u", uid);
 }
 
-static int make_directories(const char *path) {
-	auto_free char *copy = strdup(path);
-
-	if (!copy)
-		return -ENOMEM;
-	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(copy, 0700) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return mkdir(copy, 0700) < 0 && errno != EEXIST ? -errno : 0;
-}
-
 /*
  * Whether nobody else can put a socket in the place of ours. A directory that a socket path names
  * may be shared if it protects its entries, as /tmp does.
@@ -137,7 +124,7 @@ static int check_directory(const char *path, bool is_named, bool create, char **
 		if (r == -ENOENT && !create)
 			return 0;
 		if (r == -ENOENT)
-			r = make_directories(path);
+			r = directories_make(path);
 		if (r == 0 && fstatat(AT_FDCWD, path, &st, flags) < 0)
 			r = -errno;
 		if (r < 0) {
