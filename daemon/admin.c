@@ -2,8 +2,9 @@
 /*
  * Administration
  *
- * Requests of `ipython-mcp`, the program for people. They come over the same socket, belong to neither era,
- * need no handshake and are answered by the event half alone, whatever Python does. Loop thread.
+ * Requests of `ipython-mcp`, the program for people. They come over the same socket, belong to
+ * neither era, need no handshake and are answered by the event half alone, whatever Python does.
+ * Loop thread.
  *
  * ipython-mcp/status {} answers
  *	name, pid, version	of the daemon
@@ -13,9 +14,9 @@
  *	uptime_seconds
  *	python			{executable, version}, each null until known
  *	ipython_version		null until known
- *	sessions		[{id, pid, profile, client_version, waiting}], oldest first; profile is
- *				the name, client_version null for a client without the shim, waiting
- *				the number of its requests that have no answer yet
+ *	sessions		[{id, pid, profile, client_version, waiting}], oldest first;
+ *				profile is the name, client_version null for a client without the
+ *				shim, waiting the number of its requests that have no answer yet
  *	running			null, or {session, tool, seconds, overdue, interrupts, last_line}
  *	waiting, calls		calls that wait for their turn; calls that have ended
  *	memory			{rss_bytes, pss_bytes}, each null where the kernel does not tell
@@ -23,17 +24,19 @@
  *	status_line		all of it in one line, as systemd is told
  * The session that asks is listed and counted like any other; ipython-mcp leaves itself out.
  *
- * ipython-mcp/interrupt {own?: bool} answers {interrupted}: whether a call was running; with own, only a
- * call of the session that asks counts.
+ * ipython-mcp/interrupt {own?: bool} answers {interrupted}: whether a call was running; with own,
+ * only a call of the session that asks counts.
  *
  * ipython-mcp/stop {force?: bool} answers {} and then ends the daemon as SIGTERM does; with force
  * without its grace for the running call.
  *
- * ipython-mcp/call takes what tools/call takes, progress and cancellation included, and waits its turn like
- * one; only its answer differs, since a terminal keeps apart what a model reads as one text:
+ * ipython-mcp/call takes what tools/call takes, progress and cancellation included, and waits its
+ * turn like one; only its answer differs, since a terminal keeps apart what a model reads as one
+ * text:
  *	stdout, stderr		what was printed, as profile text shows it
  *	stdoutFile, stderrFile	the whole of it, when some was omitted and has been saved
- *	text			the value of a last expression, or the error, as the session's profile shows it
+ *	text			the value of a last expression, or the error, as the session's
+ *				profile shows it
  *	images			[path] of the images that were saved
  *	notice			as everywhere, absent when there is none
  *	isError
@@ -124,7 +127,8 @@ static void add_sessions(struct buf *b, struct daemon *d) {
 		s = s->next;
 	buf_add_str(b, ",\"sessions\":[");
 	for (; s; s = s->prev) {
-		buf_addf(b, "%s{\"id\":%llu,\"pid\":%d", is_first ? "" : ",", (unsigned long long)s->id,
+		buf_addf(b, "%s{\"id\":%llu,\"pid\":%d", is_first ? "" : ",",
+			(unsigned long long)s->id,
 			(int)s->peer_pid);
 		add_next_string(b, "profile", profile_name(s->profile));
 		add_next_string(b, "client_version", s->client_version);
@@ -147,7 +151,8 @@ static void add_running(struct buf *b, struct daemon *d, const struct callq_stat
 	add_next_string(b, "tool", q->tool);
 	buf_add_str(b, ",\"seconds\":");
 	buf_add_number(b, q->running_s);
-	buf_addf(b, ",\"overdue\":%s,\"interrupts\":%u,\"last_line\":", q->is_overdue ? "true" : "false",
+	buf_addf(b, ",\"overdue\":%s,\"interrupts\":%u,\"last_line\":",
+		q->is_overdue ? "true" : "false",
 		q->n_interrupts);
 	if (output_peek_line(d, &line, &len))
 		buf_add_json_string(b, line, len);
@@ -199,7 +204,8 @@ static void admin_interrupt(struct request *r) {
 		callq_status(d, &q);
 		is_meant = q.is_running && q.session == r->session->id;
 	}
-	era_answer(r, is_meant && callq_interrupt(d) ? "\"interrupted\":true" : "\"interrupted\":false");
+	era_answer(r, is_meant && callq_interrupt(d) ? "\"interrupted\":true" :
+						       "\"interrupted\":false");
 }
 
 static void admin_stop(struct request *r) {

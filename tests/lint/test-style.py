@@ -71,7 +71,7 @@ def test_layout():
             place = f"{relative(path)}:{number}"
             if line != line.rstrip():
                 faults.append(f"{place}: blanks at the end")
-            if len(line.expandtabs(8)) > 120:
+            if len(line.expandtabs(8)) > 100:
                 faults.append(f"{place}: {len(line.expandtabs(8))} columns")
             if re.match(r" {2,}[^\s\\]", line) and not re.match(r" +\*", line):
                 faults.append(f"{place}: indented with blanks")
