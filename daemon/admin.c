@@ -128,8 +128,7 @@ static void add_sessions(struct buf *b, struct daemon *d) {
 	buf_add_str(b, ",\"sessions\":[");
 	for (; s; s = s->prev) {
 		buf_addf(b, "%s{\"id\":%llu,\"pid\":%d", is_first ? "" : ",",
-			(unsigned long long)s->id,
-			(int)s->peer_pid);
+			(unsigned long long)s->id, (int)s->peer_pid);
 		add_next_string(b, "profile", profile_name(s->profile));
 		add_next_string(b, "client_version", s->client_version);
 		buf_addf(b, ",\"waiting\":%u}", session_n_requests(s));
@@ -152,8 +151,7 @@ static void add_running(struct buf *b, struct daemon *d, const struct callq_stat
 	buf_add_str(b, ",\"seconds\":");
 	buf_add_number(b, q->running_s);
 	buf_addf(b, ",\"overdue\":%s,\"interrupts\":%u,\"last_line\":",
-		q->is_overdue ? "true" : "false",
-		q->n_interrupts);
+		q->is_overdue ? "true" : "false", q->n_interrupts);
 	if (output_peek_line(d, &line, &len))
 		buf_add_json_string(b, line, len);
 	else
@@ -204,8 +202,8 @@ static void admin_interrupt(struct request *r) {
 		callq_status(d, &q);
 		is_meant = q.is_running && q.session == r->session->id;
 	}
-	era_answer(r, is_meant && callq_interrupt(d) ? "\"interrupted\":true" :
-						       "\"interrupted\":false");
+	era_answer(r,
+		is_meant && callq_interrupt(d) ? "\"interrupted\":true" : "\"interrupted\":false");
 }
 
 static void admin_stop(struct request *r) {
