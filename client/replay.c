@@ -4,8 +4,7 @@
  *
  * To its client the shim is the server, so the client must not see one daemon being followed by
  * another. Kept for that, and no more: the legacy handshake, the level set, open listen requests,
- * and the ids in flight. Ids stay raw JSON tokens: 1 and "1" are two ids, and integers have any
- * size.
+ * and the requests in flight.
  *
  * A lost tools/call is answered and never sent again, for running code twice is worse than not
  * knowing. Only `initialize` and listen requests are repeated, which have no effects.
@@ -24,49 +23,21 @@
 #include "common/cleanup.h"
 #include "common/jscan.h"
 #include "common/wire.h"
+#include "client/inflight.h"
 #include "client/lost.h"
 #include "client/replay.h"
 
 #define META "io.modelcontextprotocol/"
 
-enum kind {
-	KIND_OTHER,
-	KIND_CALL,       /* tools/call */
-	KIND_INITIALIZE, /* sent again when it was in flight */
-	KIND_LISTEN,     /* stays open; sent again whenever a daemon is new */
-};
-
-/* A request that the daemon has not answered yet. */
-struct request {
-	struct request *next;
-	char *id; /* raw */
-	enum kind kind;
-	bool is_modern;
-	unsigned batch; /* number of the array it came in; 0: a line of its own */
-	char *line;     /* what is sent again; NULL for the others */
-
-	/* Listen requests. */
-	bool wants_tools; /* toolsListChanged */
-	bool is_acked;    /* the client has seen the acknowledgement */
-	bool awaits_ack;  /* sent again; the second acknowledgement is swallowed */
-};
-
-/* An id whose request was answered here: a later cancel for it means nothing to a new daemon. */
-struct lost_id {
-	struct lost_id *next;
-	char *id;
-};
-
-enum { MAX_LOST_IDS = 1024, OWN_ID_LEN = 64 };
+enum { OWN_ID_LEN = 64 };
 
 struct replay {
 	const char *profile;
 	const char *failure;
 
-	struct request *first, **last; /* in the order sent */
-	struct lost_id *first_lost, **last_lost;
-	size_t n_lost;
+	struct inflight inflight;
 	unsigned n_batches;
+	bool has_begun;     /* the client has asked for something */
 	bool has_untracked; /* a line whose answer will not be recognised */
 
 	/* The legacy handshake, once answered; raw JSON. */
@@ -76,7 +47,6 @@ struct replay {
 
 	/* While a new daemon learns the conversation: ids of our own, "" when not awaited. */
 	char own_initialize[OWN_ID_LEN], own_level[OWN_ID_LEN];
-	size_t n_awaited_acks;
 };
 
 struct replay *replay_new(void) {
@@ -84,40 +54,14 @@ struct replay *replay_new(void) {
 
 	if (!r)
 		return NULL;
-	r->last = &r->first;
-	r->last_lost = &r->first_lost;
+	inflight_init(&r->inflight);
 	return r;
-}
-
-static void request_free(struct request *q) {
-	free(q->id);
-	free(q->line);
-	free(q);
-}
-
-/* Takes the first lost id off the list. */
-static void lost_id_pop(struct replay *r) {
-	struct lost_id *lost = r->first_lost;
-
-	r->first_lost = lost->next;
-	if (!r->first_lost)
-		r->last_lost = &r->first_lost;
-	r->n_lost--;
-	free(lost->id);
-	free(lost);
 }
 
 struct replay *replay_free(struct replay *r) {
 	if (!r)
 		return NULL;
-	while (r->first) {
-		struct request *next = r->first->next;
-
-		request_free(r->first);
-		r->first = next;
-	}
-	while (r->first_lost)
-		lost_id_pop(r);
+	inflight_deinit(&r->inflight);
 	free(r->params);
 	free(r->version);
 	free(r->capabilities);
@@ -137,71 +81,6 @@ const char *replay_failure(const struct replay *r) {
 static enum replay_verdict fail(struct replay *r, const char *failure) {
 	r->failure = failure;
 	return REPLAY_FAIL;
-}
-
-/* Whether a span is the same token as a kept one. */
-static bool is_token(struct jspan span, const char *token) {
-	return span.at && strlen(token) == span.len && !memcmp(span.at, token, span.len);
-}
-
-/*
- * The link that points to the request with that id; what it points to is NULL when there is none.
- */
-static struct request **find(struct replay *r, struct jspan id) {
-	struct request **at = &r->first;
-
-	while (*at && !is_token(id, (*at)->id))
-		at = &(*at)->next;
-	return at;
-}
-
-static void unlink_request(struct replay *r, struct request **at) {
-	struct request *q = *at;
-
-	*at = q->next;
-	if (r->last == &q->next)
-		r->last = at;
-	if (q->awaits_ack)
-		r->n_awaited_acks--;
-	request_free(q);
-}
-
-/* Forgets a lost id; false when it is none. */
-static bool forget_lost(struct replay *r, struct jspan id) {
-	for (struct lost_id **at = &r->first_lost; *at; at = &(*at)->next) {
-		struct lost_id *lost = *at;
-
-		if (!is_token(id, lost->id))
-			continue;
-		*at = lost->next;
-		if (r->last_lost == &lost->next)
-			r->last_lost = at;
-		r->n_lost--;
-		free(lost->id);
-		free(lost);
-		return true;
-	}
-	return false;
-}
-
-/*
- * Keeps the id of a lost request. Without memory a late cancel reaches the daemon, which ignores
- * it.
- */
-static void keep_lost(struct replay *r, const char *id) {
-	struct lost_id *lost = calloc(1, sizeof(*lost));
-
-	if (lost)
-		lost->id = strdup(id);
-	if (!lost || !lost->id) {
-		free(lost);
-		return;
-	}
-	if (r->n_lost == MAX_LOST_IDS)
-		lost_id_pop(r);
-	*r->last_lost = lost;
-	r->last_lost = &lost->next;
-	r->n_lost++;
 }
 
 static void keep(char **slot, struct jspan value) {
@@ -240,67 +119,56 @@ static bool is_id(struct jspan id) {
 
 /* A notification from the client. */
 static enum replay_verdict on_notification(struct replay *r, const struct message *m) {
-	struct jspan id;
 	struct request **at;
+	bool is_lost;
 
-	if (jspan_equals(m->method, "notifications/initialized")) {
+	if (jspan_equals(m->method, "notifications/initialized"))
 		r->is_initialized = true;
-	} else if (jspan_equals(m->method, "notifications/cancelled")) {
-		id = jscan_get(m->params, "requestId");
-		if (forget_lost(r, id))
-			return REPLAY_DROP;
-		/* Never answered from now on; `initialize` is the one that cannot be cancelled. */
-		at = find(r, id);
-		if (*at && (*at)->kind != KIND_INITIALIZE)
-			unlink_request(r, at);
-	}
-	return REPLAY_PASS;
+	if (!jspan_equals(m->method, "notifications/cancelled"))
+		return REPLAY_PASS;
+
+	/* Never answered from now on; `initialize` is the one that cannot be cancelled. */
+	at = inflight_find(&r->inflight, jscan_get(m->params, "requestId"));
+	if (!*at || (*at)->kind == REQUEST_INITIALIZE)
+		return REPLAY_PASS;
+	is_lost = (*at)->kind == REQUEST_LOST;
+	inflight_remove(&r->inflight, at);
+	return is_lost ? REPLAY_DROP : REPLAY_PASS;
 }
 
-static enum kind kind_of(const struct message *m, unsigned batch) {
+static enum request_kind kind_of(const struct message *m, unsigned batch) {
 	if (jspan_equals(m->method, "tools/call"))
-		return KIND_CALL;
+		return REQUEST_CALL;
 	/* Neither may be part of a batch; the daemon refuses them there. */
 	if (batch)
-		return KIND_OTHER;
+		return REQUEST_OTHER;
 	if (jspan_equals(m->method, "initialize"))
-		return KIND_INITIALIZE;
+		return REQUEST_INITIALIZE;
 	if (jspan_equals(m->method, "subscriptions/listen"))
-		return KIND_LISTEN;
-	return KIND_OTHER;
+		return REQUEST_LISTEN;
+	return REQUEST_OTHER;
 }
 
 /* A request from the client. */
 static enum replay_verdict on_request(struct replay *r, const struct message *m, struct jspan text,
 	unsigned batch) {
-	struct request *q = calloc(1, sizeof(*q));
-	bool is_kept;
-
-	if (!q)
-		return fail(r, "out of memory");
-	q->id = jspan_copy(m->id);
-	q->kind = kind_of(m, batch);
-	q->is_modern = is_modern(m->params);
-	q->batch = batch;
-	is_kept = q->kind == KIND_INITIALIZE || q->kind == KIND_LISTEN;
-	if (is_kept)
-		q->line = jspan_copy(text);
-	if (!q->id || (is_kept && !q->line)) {
-		request_free(q);
-		return fail(r, "out of memory");
-	}
-	if (q->kind == KIND_LISTEN) {
-		struct jspan wanted = jscan_get(m->params, "notifications");
-
-		q->wants_tools = is_token(jscan_get(wanted, "toolsListChanged"), "true");
-	}
-	if (jspan_equals(m->method, "logging/setLevel") && !q->is_modern)
-		keep(&r->level, m->params);
+	enum request_kind kind = kind_of(m, batch);
+	bool is_kept = kind == REQUEST_INITIALIZE || kind == REQUEST_LISTEN;
+	struct request **lost = inflight_find(&r->inflight, m->id), *q;
+	struct jspan wanted = jscan_get(m->params, "notifications");
 
 	/* An id may be used again once its request was answered, if only by us. */
-	(void)forget_lost(r, m->id);
-	*r->last = q;
-	r->last = &q->next;
+	if (*lost && (*lost)->kind == REQUEST_LOST)
+		inflight_remove(&r->inflight, lost);
+	q = inflight_add(&r->inflight, m->id, kind, is_kept ? text : JSPAN_NULL);
+	if (!q)
+		return fail(r, "out of memory");
+	r->has_begun = true;
+	q->is_modern = is_modern(m->params);
+	q->batch = batch;
+	q->wants_tools = jspan_is_word(jscan_get(wanted, "toolsListChanged"), "true");
+	if (jspan_equals(m->method, "logging/setLevel") && !q->is_modern)
+		keep(&r->level, m->params);
 	return REPLAY_PASS;
 }
 
@@ -344,7 +212,7 @@ enum replay_verdict replay_on_client_line(struct replay *r, const char *line, si
 
 /* The capability `tools.listChanged`. */
 static bool has_list_changed(struct jspan capabilities) {
-	return is_token(jscan_get(jscan_get(capabilities, "tools"), "listChanged"), "true");
+	return jspan_is_word(jscan_get(jscan_get(capabilities, "tools"), "listChanged"), "true");
 }
 
 /* Whether each capability that was offered still is. */
@@ -368,7 +236,7 @@ static enum replay_verdict on_own_initialize(struct replay *r, struct jspan resu
 	struct jspan before = { r->capabilities, strlen(r->capabilities) };
 
 	r->own_initialize[0] = '\0';
-	if (!is_token(jscan_get(result, "protocolVersion"), r->version))
+	if (!jspan_is_word(jscan_get(result, "protocolVersion"), r->version))
 		return fail(r, "the new daemon does not speak the protocol revision of this "
 			       "session; the client must connect again");
 	if (!still_offers(before, jscan_get(result, "capabilities")))
@@ -398,22 +266,22 @@ static enum replay_verdict on_response(struct replay *r, struct jspan text, stru
 	enum replay_verdict verdict = REPLAY_PASS;
 	struct request **at;
 
-	if (r->own_initialize[0] && is_token(id, r->own_initialize))
+	if (r->own_initialize[0] && jspan_is_word(id, r->own_initialize))
 		return on_own_initialize(r, jscan_get(text, "result"));
-	if (r->own_level[0] && is_token(id, r->own_level)) {
+	if (r->own_level[0] && jspan_is_word(id, r->own_level)) {
 		r->own_level[0] = '\0';
 		return REPLAY_DROP;
 	}
 
-	at = find(r, id);
+	at = inflight_find(&r->inflight, id);
 	if (!*at)
 		return REPLAY_PASS;
 	/* A daemon that stops ends its streams; the next one takes this one up again. */
-	if ((*at)->kind == KIND_LISTEN && (*at)->is_acked && jscan_get(text, "result").at)
+	if ((*at)->kind == REQUEST_LISTEN && (*at)->is_acked && jscan_get(text, "result").at)
 		return REPLAY_DROP;
-	if ((*at)->kind == KIND_INITIALIZE)
+	if ((*at)->kind == REQUEST_INITIALIZE)
 		verdict = on_initialized(r, *at, jscan_get(text, "result"));
-	unlink_request(r, at);
+	inflight_remove(&r->inflight, at);
 	return verdict;
 }
 
@@ -426,19 +294,19 @@ static enum replay_verdict on_daemon_notification(struct replay *r, struct jspan
 	if (jspan_equals(method, "notifications/subscriptions/acknowledged")) {
 		params = jscan_get(text, "params");
 		id = jscan_get(jscan_get(params, "_meta"), META "subscriptionId");
-		q = *find(r, id);
+		q = *inflight_find(&r->inflight, id);
 		if (!q)
 			return REPLAY_PASS;
 		if (q->awaits_ack) {
 			q->awaits_ack = false;
-			r->n_awaited_acks--;
 			return REPLAY_DROP;
 		}
 		q->is_acked = true;
 	} else if (jspan_equals(method, "notifications/cancelled")) {
-		q = *find(r, jscan_get(jscan_get(text, "params"), "requestId"));
+		id = jscan_get(jscan_get(text, "params"), "requestId");
+		q = *inflight_find(&r->inflight, id);
 		/* As with its answer. */
-		if (q && q->kind == KIND_LISTEN && q->is_acked)
+		if (q && q->kind == REQUEST_LISTEN && q->is_acked)
 			return REPLAY_DROP;
 	}
 	return REPLAY_PASS;
@@ -470,26 +338,21 @@ enum replay_verdict replay_on_daemon_line(struct replay *r, const char *line, si
 static void answer(struct replay *r, struct request *q, struct buf *to_client) {
 	struct lost_request lost = {
 		.id = { q->id, strlen(q->id) },
-		.is_call = q->kind == KIND_CALL,
+		.is_call = q->kind == REQUEST_CALL,
 		.is_modern = q->is_modern,
 	};
 
 	lost_write(to_client, &lost, LOST_DAEMON, r->profile, NULL);
-	keep_lost(r, q->id);
 }
 
 void replay_lose(struct replay *r, struct buf *to_client) {
-	struct request **at = &r->first;
 	unsigned batch = 0;
 
 	r->own_initialize[0] = r->own_level[0] = '\0';
-	while (*at) {
-		struct request *q = *at;
-
-		if (q->kind == KIND_INITIALIZE || q->kind == KIND_LISTEN) {
-			at = &q->next;
+	for (struct request *q = r->inflight.first, *next; q; q = next) {
+		next = q->next;
+		if (q->kind != REQUEST_CALL && q->kind != REQUEST_OTHER)
 			continue;
-		}
 		/* The elements of one array stand together, and are answered by one. */
 		if (batch && batch != q->batch)
 			buf_add_str(to_client, "]\n");
@@ -499,7 +362,7 @@ void replay_lose(struct replay *r, struct buf *to_client) {
 		answer(r, q, to_client);
 		if (!q->batch)
 			buf_add_char(to_client, '\n');
-		unlink_request(r, at);
+		inflight_lose(&r->inflight, q);
 	}
 	if (batch)
 		buf_add_str(to_client, "]\n");
@@ -531,8 +394,8 @@ void replay_begin(struct replay *r, struct buf *to_daemon) {
 		r->own_initialize[0] = '\0';
 
 	/* An `initialize` that was in flight is the client's own; its answer goes through. */
-	for (struct request *q = r->first; q; q = q->next) {
-		if (q->kind != KIND_INITIALIZE)
+	for (struct request *q = r->inflight.first; q; q = q->next) {
+		if (q->kind != REQUEST_INITIALIZE)
 			continue;
 		buf_addf(to_daemon, "%s\n", q->line);
 		is_repeated = true;
@@ -545,19 +408,20 @@ void replay_begin(struct replay *r, struct buf *to_daemon) {
 	else
 		r->own_level[0] = '\0';
 
-	for (struct request *q = r->first; q; q = q->next) {
-		if (q->kind != KIND_LISTEN)
+	for (struct request *q = r->inflight.first; q; q = q->next) {
+		if (q->kind != REQUEST_LISTEN)
 			continue;
 		buf_addf(to_daemon, "%s\n", q->line);
-		if (q->is_acked && !q->awaits_ack) {
-			q->awaits_ack = true;
-			r->n_awaited_acks++;
-		}
+		q->awaits_ack = q->is_acked;
 	}
 }
 
 bool replay_is_settled(const struct replay *r) {
-	return !r->own_initialize[0] && !r->own_level[0] && !r->n_awaited_acks;
+	const struct request *q = r->inflight.first;
+
+	while (q && !q->awaits_ack)
+		q = q->next;
+	return !q && !r->own_initialize[0] && !r->own_level[0];
 }
 
 void replay_end(struct replay *r, struct buf *to_client) {
@@ -567,23 +431,23 @@ void replay_end(struct replay *r, struct buf *to_client) {
 	if (r->is_initialized && r->capabilities &&
 		has_list_changed(jscan_value(r->capabilities, strlen(r->capabilities))))
 		buf_addf(to_client, "%s}\n", notice);
-	for (struct request *q = r->first; q; q = q->next)
-		if (q->kind == KIND_LISTEN && q->is_acked && q->wants_tools)
+	for (struct request *q = r->inflight.first; q; q = q->next)
+		if (q->kind == REQUEST_LISTEN && q->is_acked && q->wants_tools)
 			buf_addf(to_client,
 				"%s,\"params\":{\"_meta\":{\"" META "subscriptionId\":%s}}}\n",
 				notice, q->id);
 }
 
 bool replay_is_idle(const struct replay *r) {
-	const struct request *q = r->first;
+	const struct request *q = r->inflight.first;
 
-	while (q && q->kind == KIND_LISTEN)
+	while (q && (q->kind == REQUEST_LISTEN || q->kind == REQUEST_LOST))
 		q = q->next;
 	return !q && !r->has_untracked;
 }
 
 bool replay_has_begun(const struct replay *r) {
-	return r->version || r->first;
+	return r->has_begun;
 }
 
 /* Appends the answer to one message, and before it `before`; false when it wants none. */

@@ -124,7 +124,7 @@ static void test_replay_answers_lost_calls(void) {
 		"daemon went away; this request was lost and its effects are "
 		"unknown','data':{'reason':"
 		"'daemon-restarted'}}}\n");
-	CHECK(replay_is_idle(r));
+	CHECK(replay_is_idle(r) && replay_has_begun(r));
 	CHECK_STR(said_by(replay_lose, r), "");
 	replay_free(r);
 }

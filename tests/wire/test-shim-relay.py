@@ -205,7 +205,7 @@ def test_hello():
         assert scene.exit_code() == 0
         errors = scene.errors()
         assert "IPYTHON_MCP_MAX_RESULTS" in errors and "IPYTHON_MCP_HISTORY" in errors, errors
-        assert "restart" in errors, errors
+        assert "ipython-mcp stop default" in errors, errors
 
 
 def test_profile_from_the_environment():
