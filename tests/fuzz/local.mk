@@ -28,3 +28,15 @@ tests_fuzz_fuzz_jscan_LDADD = libcommon.la $(JANSSON_LIBS)
 tests_fuzz_fuzz_replay_CFLAGS = $(AM_CFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_replay_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_replay_LDADD = libcommon.la
+
+# What the daemon reads of programs' output.
+check_PROGRAMS += tests/fuzz/fuzz-clean
+tests_fuzz_fuzz_clean_SOURCES = tests/fuzz/fuzz-clean.c tests/fuzz/fuzz.h daemon/clean.c daemon/collect.c
+tests_fuzz_fuzz_clean_CFLAGS = $(AM_CFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_clean_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_clean_LDADD = libcommon.la
+if !ENABLE_FUZZING
+tests_fuzz_fuzz_clean_SOURCES += tests/fuzz/driver.c
+TESTS += tests/fuzz/test-clean.sh
+endif
+EXTRA_DIST += tests/fuzz/test-clean.sh tests/fuzz/clean.txt
