@@ -6,7 +6,8 @@ tests_fuzz_fuzz_protocol_CFLAGS = $(AM_CFLAGS) $(LIBEVENT_CFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_protocol_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_protocol_LDADD = libborder.la libcommon.la $(LIBEVENT_LIBS)
 tests_fuzz_fuzz_jscan_SOURCES = tests/fuzz/fuzz-jscan.c tests/fuzz/fuzz.h common/jscan.c common/jspan.c
-tests_fuzz_fuzz_replay_SOURCES = tests/fuzz/fuzz-replay.c tests/fuzz/fuzz.h client/lost.c client/replay.c \
+tests_fuzz_fuzz_replay_SOURCES = tests/fuzz/fuzz-replay.c tests/fuzz/fuzz.h client/inflight.c client/lost.c \
+	client/replay.c \
 	common/jscan.c common/jspan.c
 if ENABLE_FUZZING
 # With clang, to run as long as one likes: tests/fuzz/fuzz-protocol CORPUS-FOLDER
