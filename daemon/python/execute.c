@@ -174,6 +174,20 @@ static void explain_incomplete(PyObject *code, PyObject **exception) {
 	PyErr_Clear();
 }
 
+/*
+ * Without its own cache IPython would fail each cell that ends in an expression, and only then:
+ * a cell that deleted or rebound it, as `globals().clear()` does, is not to break those after it.
+ */
+static void restore_cache(PyObject *shell) {
+	borrowed PyObject *namespace = ipshell_namespace();
+	borrowed PyObject *out = namespace ? PyDict_GetItemString(namespace, "_oh") : NULL;
+	auto_py *result = NULL;
+
+	if (!out || !PyDict_Check(out))
+		result = PyObject_CallMethod(shell, "init_user_ns", NULL);
+	PyErr_Clear();
+}
+
 /* Runs the cell; whatever it does ends up in the outcome. */
 static void run_cell(PyObject *code, struct outcome *ret) {
 	borrowed PyObject *shell = ipshell_get();
@@ -185,6 +199,7 @@ static void run_cell(PyObject *code, struct outcome *ret) {
 	PyObject *shown;
 	bool is_swallowed;
 
+	restore_cache(shell);
 	interrupt_renew();
 	if (run && args && kwargs)
 		result = PyObject_Call(run, args, kwargs);
