@@ -15,6 +15,12 @@
  */
 int capture_restore_streams(void);
 
+/*
+ * Has Python's end leave our streams alone, after all exit handlers of others. Before there are
+ * any; -1 with an exception.
+ */
+int capture_leave_at_exit(void);
+
 /* Flushes our streams' and C's buffers into the pipes. Never raises; any thread. */
 void capture_flush(void);
 

@@ -183,3 +183,25 @@ void capture_flush_replaced(void) {
 			flush(file);
 	}
 }
+
+/*
+ * The last exit handler of all. CPython aborts when its end finds a stream whose lock a printing
+ * thread took along, so it must find none: what is written still is, then nobody has a stream.
+ */
+static PyObject *leave_streams(PyObject *self, PyObject *unused) {
+	capture_flush();
+	for (int fd = 0; fd < 3; fd++) {
+		PySys_SetObject(streams[fd].name, Py_None);
+		PySys_SetObject(streams[fd].original, Py_None);
+	}
+	Py_RETURN_NONE;
+}
+
+int capture_leave_at_exit(void) {
+	static PyMethodDef leave = { "leave_streams", leave_streams, METH_NOARGS, NULL };
+	auto_py *atexit = PyImport_ImportModule("atexit");
+	auto_py *function = atexit ? PyCFunction_NewEx(&leave, NULL, NULL) : NULL;
+	auto_py *result = function ? py_call_method(atexit, "register", "(O)", function) : NULL;
+
+	return result ? 0 : -1;
+}

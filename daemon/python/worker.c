@@ -267,7 +267,8 @@ static char *take_message(const char *doing) {
 static int prepare(char **ret_message) {
 	interrupt_init();
 	silence_fork_warning();
-	if (capture_restore_streams() < 0 || capture_init() < 0 || ticker_start() < 0) {
+	if (capture_restore_streams() < 0 || capture_leave_at_exit() < 0 || capture_init() < 0 ||
+		ticker_start() < 0) {
 		*ret_message = take_message("Python's streams cannot be set up");
 		return -1;
 	}

@@ -426,6 +426,19 @@ def test_stop_is_bounded():
             daemon.stop()
 
 
+def test_stop_while_threads_print():
+    """A thread that prints when Python ends does not make it abort"""
+    with harness.Place() as place:
+        daemon = harness.Daemon(place=place)
+        with daemon.connect() as client:
+            client.open()
+            client.execute("import threading\ndef w():\n    while True: print('y' * 100)\n"
+                "for _ in range(4): threading.Thread(target=w, daemon=True).start()")
+            os.kill(daemon.pid, signal.SIGTERM)
+            assert daemon.process.wait(harness.limit(30)) == 0
+        daemon.stop()
+
+
 def test_socket_of_another():
     """A daemon that stops leaves a socket alone that is no longer its own"""
     with harness.Place() as place:
