@@ -17,6 +17,10 @@ import tempfile
 import time
 
 
+def bold(text):
+    return f"\033[1m{text}\033[0m" if sys.stdout.isatty() else text
+
+
 class Agent:
     """What an agent program does: starts the shim as its MCP server and talks to it over stdio."""
 
@@ -24,7 +28,7 @@ class Agent:
         self.process = subprocess.Popen([os.path.join(build, "ipython-mcp-connect")], env=environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         self.n = 0
-        print(f"\n\033[1m{name}\033[0m starts ipython-mcp-connect (process {self.process.pid})")
+        print(f"\n{bold(name)} starts ipython-mcp-connect (process {self.process.pid})")
         server = self.request("initialize", {"protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": name, "version": "1"}})["serverInfo"]
         self.send({"method": "notifications/initialized"})
