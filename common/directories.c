@@ -2,8 +2,8 @@
 /*
  * Directories
  *
- * What exists already is the caller's to check: a place for a socket asks for more than a place for a
- * configuration file.
+ * What exists already is the caller's to check: a place for a socket asks for more than a place for
+ * a configuration file.
  */
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as the output of a program: what is left is valid UTF-8 without control sequences, within
- * its bounds, and does not depend on how the bytes were cut into reads.
+ * Any bytes as the output of a program: what is left is valid UTF-8 without control sequences,
+ * within its bounds, and does not depend on how the bytes were cut into reads.
  */
 
 #include <stdlib.h>
