@@ -102,6 +102,10 @@ def test_lost_calls_in_every_form():
         # The first one's call runs, the others' wait; all are lost.
         calls = [(client, client.start_call("execute", {"code": "import time; time.sleep(60)"}), profile, revision)
             for client, profile, revision in clients]
+        # Not before all are there: a call that is still on its way belongs to the next daemon.
+        with harness.Client(harness.Stream.to_socket(scene.place.socket())) as admin:
+            harness.wait_for(lambda: admin.request("ipython-mcp/status")["result"]["waiting"] == len(calls) - 1,
+                "all calls' arrival")
         scene.kill()
         for client, id, profile, revision in calls:
             result = client.response(id)["result"]
@@ -259,7 +263,9 @@ def test_kills_at_random_moments():
             assert not b.is_alive(), f"client {b.number} hangs (seed {seed})"
             assert b.failure is None, (seed, b.failure)
             assert b.client.stream.process.poll() is None
-            b.client.fence()
+            # What comes before the answer can only be about the last daemon's list.
+            b.client.response(b.client.start("ping", plain=True))
+            assert {note["method"] for note in b.client.notes} <= {LIST_CHANGED}, b.client.notes
         scene.daemon()
         with open(path) as f:
             marks = f.read().split()
