@@ -2,8 +2,8 @@
 /*
  * Images
  *
- * Sizes are read from the headers: an agent's client may refuse a picture that is too large, and
- * then the whole answer. Saved copies are for clients that show none; their number is bounded,
+ * Kinds and sizes are read from the headers: an agent's client may refuse a picture that is too
+ * large or not of the type it is said to be, and then the whole answer. Saved copies are for clients that show none; their number is bounded,
  * because the directory usually lies in memory.
  */
 
@@ -20,13 +20,15 @@
 
 enum { MAX_FILES = 64 };
 
+enum { PNG, JPEG, GIF, WEBP };
+
 static const struct {
 	const char *mime, *extension;
 } kinds[] = {
-	{ "image/png", "png" },
-	{ "image/jpeg", "jpg" },
-	{ "image/gif", "gif" },
-	{ "image/webp", "webp" },
+	[PNG] = { "image/png", "png" },
+	[JPEG] = { "image/jpeg", "jpg" },
+	[GIF] = { "image/gif", "gif" },
+	[WEBP] = { "image/webp", "webp" },
 };
 
 const char *image_extension(const char *mime) {
@@ -103,24 +105,37 @@ static bool webp_size(
 	return false;
 }
 
-bool image_size(const void *data, size_t len, unsigned *ret_width, unsigned *ret_height) {
+const char *image_kind(const void *data, size_t len) {
 	const unsigned char *p = data;
 
-	if (len >= 24 && !memcmp(p, "\x89PNG\r\n\x1a\n", 8)) {
+	if (len >= 8 && !memcmp(p, "\x89PNG\r\n\x1a\n", 8))
+		return kinds[PNG].mime;
+	if (len >= 3 && !memcmp(p, "\xff\xd8\xff", 3))
+		return kinds[JPEG].mime;
+	if (len >= 6 && (!memcmp(p, "GIF87a", 6) || !memcmp(p, "GIF89a", 6)))
+		return kinds[GIF].mime;
+	if (len >= 12 && !memcmp(p, "RIFF", 4) && !memcmp(p + 8, "WEBP", 4))
+		return kinds[WEBP].mime;
+	return NULL;
+}
+
+bool image_size(const void *data, size_t len, unsigned *ret_width, unsigned *ret_height) {
+	const char *kind = image_kind(data, len);
+	const unsigned char *p = data;
+
+	if (kind == kinds[PNG].mime && len >= 24) {
 		*ret_width = big_endian(p + 16, 4);
 		*ret_height = big_endian(p + 20, 4);
 		return true;
 	}
-	if (len >= 10 && !memcmp(p, "GIF8", 4)) {
+	if (kind == kinds[GIF].mime && len >= 10) {
 		*ret_width = little_endian(p + 6, 2);
 		*ret_height = little_endian(p + 8, 2);
 		return true;
 	}
-	if (len >= 4 && p[0] == 0xff && p[1] == 0xd8)
+	if (kind == kinds[JPEG].mime)
 		return jpeg_size(p, len, ret_width, ret_height);
-	if (len >= 16 && !memcmp(p, "RIFF", 4) && !memcmp(p + 8, "WEBP", 4))
-		return webp_size(p, len, ret_width, ret_height);
-	return false;
+	return kind == kinds[WEBP].mime && webp_size(p, len, ret_width, ret_height);
 }
 
 char *image_base64(const void *data, size_t len, size_t *ret_len) {

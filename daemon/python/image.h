@@ -14,6 +14,9 @@ const char *image_extension(const char *mime);
 /* `mime` as a string that lives for ever; NULL as above. */
 const char *image_mime(const char *mime);
 
+/* The type that the bytes begin as, whatever they are called; NULL when it is none of ours. */
+const char *image_kind(const void *data, size_t len);
+
 /* Width and height by the file's own header; false when it does not say. */
 bool image_size(const void *data, size_t len, unsigned *ret_width, unsigned *ret_height);
 

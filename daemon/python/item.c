@@ -93,10 +93,14 @@ static PyObject *image_bytes(PyObject *payload) {
 	return decode ? PyObject_CallFunctionObjArgs(decode, payload, NULL) : NULL;
 }
 
-/* Takes an image into the item: saved always, shown when it is within the bounds. */
+/*
+ * Takes an image into the item: saved always, shown when it is within the bounds and what it is
+ * called: `Image("x.png")` believes the file's name.
+ */
 static void add_image(struct item *item, const char *mime, PyObject *payload) {
 	auto_py *bytes = image_bytes(payload);
 	const char *directory = half.files_directory;
+	const char *kind;
 	char *data;
 	Py_ssize_t len;
 
@@ -105,13 +109,14 @@ static void add_image(struct item *item, const char *mime, PyObject *payload) {
 		item->is_cut = true;
 		return;
 	}
-	item->mime = mime;
+	kind = image_kind(data, (size_t)len);
+	item->mime = kind ? kind : mime;
 	item->n_bytes = (size_t)len;
 	image_size(data, (size_t)len, &item->width, &item->height);
 	if (directory && (size_t)len <= half.settings->max_output_file_bytes)
-		item->file = image_save(directory, image_extension(mime), data, (size_t)len);
-	if ((size_t)len > half.settings->max_image_bytes || item->width > IMAGE_MAX_PIXELS ||
-		item->height > IMAGE_MAX_PIXELS)
+		item->file = image_save(directory, image_extension(item->mime), data, (size_t)len);
+	if (!item->width || !item->height || (size_t)len > half.settings->max_image_bytes ||
+		item->width > IMAGE_MAX_PIXELS || item->height > IMAGE_MAX_PIXELS)
 		item->is_cut = true;
 	else
 		item->base64 = image_base64(data, (size_t)len, &item->base64_len);

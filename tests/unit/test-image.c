@@ -52,6 +52,10 @@ static void test_image_knows_no_other_kind(void) {
 
 	CHECK(!image_size("BM", 2, &w, &h));
 	CHECK(!image_size("", 0, &w, &h));
+	CHECK(!image_kind("BM", 2));
+	CHECK(!image_kind("\x89PNG", 4));
+	CHECK_STR(image_kind("GIF87a", 6), "image/gif");
+	CHECK_STR(image_kind("\xff\xd8\xff", 3), "image/jpeg");
 	CHECK(!image_extension("image/svg+xml"));
 	CHECK(!image_mime("application/pdf"));
 	CHECK_STR(image_extension("image/jpeg"), "jpg");
