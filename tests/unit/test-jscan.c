@@ -23,10 +23,11 @@ static struct jspan span(const char *text) {
 }
 
 static void test_jscan_accepts_json(void) {
-	static const char *const good[] = { "0", "-0", "-1.5e+10", "1E5", "true", "false", "null", "\"\"",
-		" {} ", "[]", "[ ]", "{ }", "[1,2 , 3]", "{\"a\":[{},[]],\"b\":null}", "\"caf\xc3\xa9\"",
-		"\"\\u0000\"", "\"\\ud83d\\ude00\"", "\t\r\n1\n", "\"\x7f\"", "\"\xf0\x9f\x98\x80\"",
-		"123456789012345678901234567890123", "[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]" };
+	static const char *const good[] = { "0", "-0", "-1.5e+10", "1E5", "true", "false", "null",
+		"\"\"", " {} ", "[]", "[ ]", "{ }", "[1,2 , 3]", "{\"a\":[{},[]],\"b\":null}",
+		"\"caf\xc3\xa9\"", "\"\\u0000\"", "\"\\ud83d\\ude00\"", "\t\r\n1\n", "\"\x7f\"",
+		"\"\xf0\x9f\x98\x80\"", "123456789012345678901234567890123",
+		"[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]" };
 
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
 		if (check_text(good[i]) != JSCAN_OK)
@@ -37,12 +38,13 @@ static void test_jscan_accepts_json(void) {
 }
 
 static void test_jscan_refuses_what_is_no_json(void) {
-	static const char *const bad[] = { "", " ", "01", "-", "1.", ".5", "1e", "+1", "nul", "nulll",
-		"truefalse", "1 2", "[", "]", "[1,]", "[,1]", "[1 2]", "{", "}", "{,}", "{\"a\"}",
-		"{\"a\":}", "{\"a\":1,}", "{a:1}", "{1:2}", "{\"a\":1 \"b\":2}", "[1}", "{\"a\":1]", "\"",
-		"\"a", "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\\u\x12\x34\x35\x36\"", "\"\n\"",
-		"\"\t\"", "\xef\xbb\xbf{}", "\"\xff\"", "\"\xed\xa0\x80\"", "\"\xc0\x80\"", "\"\xc3\"",
-		"NaN", "Infinity", "'a'", "{\"a\":1}}", "[]]", "// x\n1", "\"\\", "\"\\u", "\"\\ud83d\\" };
+	static const char *const bad[] = { "", " ", "01", "-", "1.", ".5", "1e", "+1", "nul",
+		"nulll", "truefalse", "1 2", "[", "]", "[1,]", "[,1]", "[1 2]", "{", "}", "{,}",
+		"{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{1:2}", "{\"a\":1 \"b\":2}", "[1}",
+		"{\"a\":1]", "\"", "\"a", "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"",
+		"\"\\u\x12\x34\x35\x36\"", "\"\n\"", "\"\t\"", "\xef\xbb\xbf{}", "\"\xff\"",
+		"\"\xed\xa0\x80\"", "\"\xc0\x80\"", "\"\xc3\"", "NaN", "Infinity", "'a'",
+		"{\"a\":1}}", "[]]", "// x\n1", "\"\\", "\"\\u", "\"\\ud83d\\" };
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		if (check_text(bad[i]) != JSCAN_SYNTAX)
@@ -113,7 +115,9 @@ static void test_jscan_mends_surrogates(void) {
 }
 
 static void test_jscan_finds_special_bytes_anywhere(void) {
-	/* Strings are read eight bytes at a time: each offset, each kind of byte that stops a run. */
+	/*
+	 * Strings are read eight bytes at a time: each offset, each kind of byte that stops a run.
+	 */
 	static const char stops[] = { '\n', '\x1f', '\xff', '\x01' };
 
 	for (size_t len = 1; len < 40; len++) {
@@ -144,7 +148,8 @@ static void test_jscan_flattens_wide_numbers(void) {
 }
 
 static void test_jscan_gets_members(void) {
-	struct jspan object = span(" {\"a\" : 1 , \"b\":\"x\\\"},\",\"c\":{\"d\":[1,{\"e\":2}]},\"\\u0066\":5} ");
+	struct jspan object =
+		span(" {\"a\" : 1 , \"b\":\"x\\\"},\",\"c\":{\"d\":[1,{\"e\":2}]},\"\\u0066\":5} ");
 	struct jspan value;
 
 	CHECK(jspan_is_object(object));
@@ -203,7 +208,8 @@ static void test_jspan_compares_and_decodes(void) {
 static void test_jspan_knows_integers(void) {
 	CHECK(jspan_is_integer(span("0")) && jspan_is_integer(span("-12")));
 	CHECK(jspan_is_integer(span("123456789012345678901234567890")));
-	CHECK(!jspan_is_integer(span("1.0")) && !jspan_is_integer(span("1e3")) && !jspan_is_integer(span("-")));
+	CHECK(!jspan_is_integer(span("1.0")) && !jspan_is_integer(span("1e3")) &&
+		!jspan_is_integer(span("-")));
 	CHECK(!jspan_is_integer(span("\"1\"")) && !jspan_is_integer(JSPAN_NULL));
 }
 
@@ -217,7 +223,8 @@ static bool recovers(const char *text, const char *id) {
 
 static void test_jscan_recovers_ids(void) {
 	CHECK(recovers("{\"id\":5,\"method\":oops}", "5"));
-	CHECK(recovers("{\"method\":\"x\",\"params\":{\"id\":9,\"a\":[1,2}],\"id\":\"k\"", "\"k\""));
+	CHECK(recovers(
+		"{\"method\":\"x\",\"params\":{\"id\":9,\"a\":[1,2}],\"id\":\"k\"", "\"k\""));
 	CHECK(recovers("{\"params\":{\"id\":9},\"id\":\"k\", \"bad\":\x01}", "\"k\""));
 	CHECK(recovers("{\"id\":12", NULL));
 	CHECK(recovers("{\"id\":1.5,\"a\"", NULL));
@@ -230,12 +237,16 @@ static void test_jscan_recovers_ids(void) {
 }
 
 static void test_jscan_survives_any_prefix_and_change(void) {
-	static const char message[] = "{\"jsonrpc\":\"2.0\",\"id\":\"a\\u0041\",\"method\":\"tools/call\","
-				      "\"params\":{\"n\":[1,-2.5e3,true,null],\"s\":\"\\ud83d\\ude00\xc3\xa9\"}}";
+	static const char message[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":\"a\\u0041\",\"method\":\"tools/call\","
+		"\"params\":{\"n\":[1,-2.5e3,true,null],\"s\":\"\\ud83d\\ude00\xc3\xa9\"}}";
 	const size_t len = sizeof(message) - 1;
 	struct jspan name, value;
 
-	/* What matters is that nothing is read beyond the text: exact allocations, under a sanitizer. */
+	/*
+	 * What matters is that nothing is read beyond the text: exact allocations, under a
+	 * sanitizer.
+	 */
 	for (size_t n = 0; n <= len; n++) {
 		auto_free char *text = malloc(n ? n : 1);
 		size_t pos = 0;

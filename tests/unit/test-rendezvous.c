@@ -72,7 +72,8 @@ static void test_rendezvous_refuses_unsafe_directories(void) {
 	CHECK(init_in(&r, "file/below", NULL, true) < 0);
 	CHECK(!r.socket);
 	if (geteuid() == 0) {
-		CHECK(mkdir(in_top("foreign"), 0700) == 0 && chown(in_top("foreign"), 12345, 0) == 0);
+		CHECK(mkdir(in_top("foreign"), 0700) == 0 &&
+			chown(in_top("foreign"), 12345, 0) == 0);
 		CHECK(init_in(&r, "foreign", NULL, true) == -EPERM);
 	}
 }
@@ -80,7 +81,8 @@ static void test_rendezvous_refuses_unsafe_directories(void) {
 static void test_rendezvous_checks_names(void) {
 	static const char *const good[] = { "a", "default", "My.project-1_x", "0",
 		"0123456789012345678901234567890123456789012345678901234567890123" };
-	static const char *const bad[] = { "", ".", "..", "-a", "_a", ".a", "a/b", "a b", "caf\xc3\xa9", "a\n",
+	static const char *const bad[] = { "", ".", "..", "-a", "_a", ".a", "a/b", "a b",
+		"caf\xc3\xa9", "a\n",
 		"01234567890123456789012345678901234567890123456789012345678901234" };
 
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
@@ -221,8 +223,8 @@ static void test_rendezvous_refuses_another_users_listener(void) {
 		struct sockaddr_un address = { .sun_family = AF_UNIX };
 
 		strcpy(address.sun_path, r.socket);
-		if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || setuid(12345) < 0 ||
-			listen(fd, 5) < 0 || write(ready[1], "x", 1) != 1)
+		if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+			setuid(12345) < 0 || listen(fd, 5) < 0 || write(ready[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
@@ -293,7 +295,9 @@ static void test_rendezvous_ignores_what_agents_strip(void) {
 	char run[64];
 	struct stat st;
 
-	/* Where /run/user/UID is ours, XDG_RUNTIME_DIR makes no difference; elsewhere it decides. */
+	/*
+	 * Where /run/user/UID is ours, XDG_RUNTIME_DIR makes no difference; elsewhere it decides.
+	 */
 	unsetenv("IPYTHON_MCP_RUNTIME_DIR");
 	snprintf(run, sizeof(run), "/run/user/%u", (unsigned)geteuid());
 	unsetenv("XDG_RUNTIME_DIR");
