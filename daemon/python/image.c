@@ -3,8 +3,8 @@
  * Images
  *
  * Kinds and sizes are read from the headers: an agent's client may refuse a picture that is too
- * large or not of the type it is said to be, and then the whole answer. Saved copies are for clients that show none; their number is bounded,
- * because the directory usually lies in memory.
+ * large or not of the type it is said to be, and then the whole answer. Saved copies are for
+ * clients that show none; their number is bounded, because the directory usually lies in memory.
  */
 
 #include <errno.h>

@@ -3,12 +3,14 @@
  * Stopwatch
  *
  * Drives a program that speaks lines on its standard streams and says how long it takes to answer,
- *in microseconds: "median minimum maximum". C, so that the driver's own share is the same few
+ * in microseconds: "median minimum maximum". C, so that the driver's own share is the same few
  * microseconds for all that are compared.
  *
- *	stopwatch start N LINE -- COMMAND…           spawn, send LINE, until the first line back; N
- *times stopwatch trip N SETUP LINE -- COMMAND…      spawn, send the lines of file SETUP, one answer
- *for each line with an "id"; then LINE to its answer, N times
+ *	stopwatch start N LINE -- COMMAND…
+ *		N times: spawn, send LINE, until the first line back
+ *	stopwatch trip N SETUP LINE -- COMMAND…
+ *		spawn, send the lines of file SETUP, one answer for each line with an "id"; then
+ *		LINE to its answer, N times
  *
  * Lines without an "id" that come back (notifications) are passed over in `trip`.
  */
