@@ -3,7 +3,7 @@
  * The Reference for Hops, Server
  *
  * Answers each line that comes over a Unix socket with the same line: what any local server must
- *cost at least. One client at a time is all the benchmark needs.
+ * cost at least. One client at a time is all the benchmark needs.
  *
  *	echo-server SOCKET
  */
