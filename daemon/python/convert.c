@@ -370,8 +370,8 @@ static enum convert_result write_scalar(struct writer *w, PyObject *value, size_
 
 	if (!item)
 		return on_exception();
-	/* long double gives itself. */
-	if (Py_IS_TYPE(item, Py_TYPE(value)))
+	/* long double gives itself; NaT gives None, which in JSON would be another value. */
+	if (item == Py_None || Py_IS_TYPE(item, Py_TYPE(value)))
 		return CONVERT_NOT_JSON;
 	/* Nanoseconds do not fit datetime; a bare count would be taken for a number. */
 	if (PyLong_Check(item) && fields_derives_from(Py_TYPE(value), "numpy", "datetime64")) {
