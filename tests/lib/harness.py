@@ -500,7 +500,8 @@ class Client:
         """What the contract says of every answer to tools/call."""
         content = result["content"]
         is_lost = "namespace_lost" in content[0].get("text", "") if content else False
-        if not content or content[0]["type"] != "text":
+        is_image_alone = self.profile == "text" and content and content[0]["type"] == "image"
+        if not content or (content[0]["type"] != "text" and not is_image_alone):
             raise schema.Violation("the first content block is not text")
         if result.get("isError") and any(block["type"] == "image" for block in content):
             raise schema.Violation("an image in an answer with isError")
