@@ -57,6 +57,14 @@ static void restore_descriptor(int fd) {
 		dup2(copy, fd);
 }
 
+/* What one process made non-blocking is so for all that share the pipe; Node.js does it to its. */
+static void make_blocking(int fd) {
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0 && (flags & O_NONBLOCK))
+		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+}
+
 /* True when closing a descriptor here closes the event half's as well: unshare() was refused. */
 static bool is_table_shared(void) {
 	int ends[2];
@@ -143,6 +151,7 @@ int capture_restore_streams(void) {
 
 		if (!is_intact(fd))
 			restore_descriptor(fd);
+		make_blocking(fd);
 		if (!is_usable(s->file)) {
 			PyObject *file = open_stream(fd);
 
