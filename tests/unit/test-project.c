@@ -94,7 +94,7 @@ static void test_project_tree(void) {
 
 static void test_project_names_are_names(void) {
 	static const char *const directories[] = { "My App", "caf\xc3\xa9", "-._", "x.y-z_1",
-		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
 	static const char *const starts[] = { "MyApp-", "caf-", "project-", "x.y-z_1-",
 		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-" };
 
