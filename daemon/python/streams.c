@@ -105,6 +105,14 @@ static void remember_descriptors(void) {
 	is_done = true;
 }
 
+/* As a file that open() made has it. */
+static void set_mode(PyObject *file, int fd) {
+	auto_py *mode = PyUnicode_FromString(fd ? "w" : "r");
+
+	if (!mode || PyObject_SetAttrString(file, "mode", mode) < 0)
+		PyErr_Clear();
+}
+
 /* A text file on `fd`: lone surrogates are escaped, so that any str can be printed. */
 static PyObject *open_stream(int fd) {
 	const char *buffer = fd ? "BufferedWriter" : "BufferedReader";
@@ -124,13 +132,20 @@ static PyObject *open_stream(int fd) {
 	if (!buffered)
 		return NULL;
 	file = py_call_method(io, "TextIOWrapper", "(Oss)", buffered, "utf-8", "backslashreplace");
-	if (file) {
-		auto_py *mode = PyUnicode_FromString(fd ? "w" : "r");
-
-		if (!mode || PyObject_SetAttrString(file, "mode", mode) < 0)
-			PyErr_Clear();
-	}
+	if (file)
+		set_mode(file, fd);
 	return file;
+}
+
+/* What a cell hung on the stream itself, such as a `write` of its own: all but the mode. */
+static void strip_attributes(PyObject *file, int fd) {
+	auto_py *attributes = PyObject_GetAttrString(file, "__dict__");
+
+	if (attributes && PyDict_Check(attributes) && PyDict_Size(attributes) > 1) {
+		PyDict_Clear(attributes);
+		set_mode(file, fd);
+	}
+	PyErr_Clear();
 }
 
 /* Ours may have been closed, detached or given another encoding. */
@@ -160,6 +175,7 @@ int capture_restore_streams(void) {
 			Py_XDECREF(s->file);
 			s->file = file;
 		}
+		strip_attributes(s->file, fd);
 		if (PySys_GetObject(s->name) != s->file && PySys_SetObject(s->name, s->file) < 0)
 			return -1;
 		if (PySys_GetObject(s->original) != s->file &&
