@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,10 +38,16 @@ static struct family start(bool ignores_interrupts) {
 	if (f.pid == 0) {
 		close(fds[0]);
 		setpgid(0, 0);
-		if (ignores_interrupts)
-			signal(SIGINT, SIG_IGN);
-		if (fork() == 0 && write(fds[1], "", 1) == 1)
-			sit();
+		/* Whoever runs the tests in the background has made us ignore it. */
+		signal(SIGINT, ignores_interrupts ? SIG_IGN : SIG_DFL);
+		/* A failed case must not leave behind who holds the report's pipe. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (write(fds[1], "", 1) == 1)
+				sit();
+			_exit(1);
+		}
 		sit();
 	}
 	close(fds[1]);
