@@ -33,7 +33,7 @@ class Home:
     """A scratch home whose PATH holds only what the test puts there."""
 
     def __init__(self):
-        self.directory = tempfile.TemporaryDirectory()
+        self.directory = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.path = self.directory.name
         self.bin = os.path.join(self.path, "bin")
         os.mkdir(self.bin)
