@@ -55,8 +55,10 @@ char *callwords_busy(struct callq *q, const struct call *c, double now) {
 	if (d->state == DAEMON_STOPPING)
 		return answer_message(
 			"The daemon is ending and takes no more calls; the call did not run.");
-	buf_addf(&b, "The call waited %llu s for its turn and did not run: ",
-		seconds(now - c->asked_at));
+	/* In tenths: limits below a second are common. */
+	buf_add_str(&b, "The call waited ");
+	buf_add_number(&b, (double)seconds((now - c->asked_at) * 10) / 10);
+	buf_add_str(&b, " s for its turn and did not run: ");
 	if (d->state == DAEMON_STARTING)
 		buf_addf(&b, "the shell is still being prepared (%s). Repeat it later.",
 			shell_phase_name(d->phase));

@@ -109,22 +109,30 @@ void collect_deinit(struct collect *c) {
 	part_deinit(&c->line);
 }
 
-/* Remembers the last line of a text for progress messages, unless all of it is blank. */
-static void note_line(struct collect *c, const char *text, size_t len) {
+/*
+ * Remembers the last line of a text for progress messages; false when all of it is blank. `begun`:
+ * the text goes on with the line that was remembered last.
+ */
+static bool note_line(struct collect *c, const char *text, size_t len, bool begun) {
 	const char *newline, *line;
+	size_t room;
 
 	while (len && (text[len - 1] == '\n' || text[len - 1] == ' '))
 		len--;
 	if (!len)
-		return;
+		return false;
 	newline = memrchr(text, '\n', len);
 	line = newline ? newline + 1 : text;
 	len -= (size_t)(line - text);
-	if (len > sizeof(c->last))
-		for (len = sizeof(c->last); (line[len] & 0xc0) == 0x80; len--)
+	if (newline || !begun)
+		c->last_len = 0;
+	room = sizeof(c->last) - c->last_len;
+	if (len > room)
+		for (len = room; len && (line[len] & 0xc0) == 0x80; len--)
 			;
-	memcpy(c->last, line, len);
-	c->last_len = len;
+	memcpy(c->last + c->last_len, line, len);
+	c->last_len += len;
+	return true;
 }
 
 void collect_add(struct collect *c, const char *text, size_t len) {
@@ -133,13 +141,15 @@ void collect_add(struct collect *c, const char *text, size_t len) {
 }
 
 void collect_add_lines(struct collect *c, const char *text, size_t len) {
+	bool has_begun = false;
+
 	if (c->line.chars) {
-		note_line(c, c->line.head.data, c->line.head.len);
+		has_begun = note_line(c, c->line.head.data, c->line.head.len, false);
 		part_join(&c->done, c, &c->line);
 		part_clear(&c->line);
 	}
 	part_add(&c->done, c, text, len);
-	note_line(c, text, len);
+	note_line(c, text, len, has_begun);
 	c->is_fresh = true;
 }
 
@@ -200,7 +210,7 @@ bool collect_take(struct collect *c, struct buf *ret_head, struct buf *ret_tail,
 
 bool collect_peek_line(struct collect *c, const char **ret_line, size_t *ret_len) {
 	if (c->line.chars)
-		note_line(c, c->line.head.data, c->line.head.len);
+		note_line(c, c->line.head.data, c->line.head.len, false);
 	if (!c->last_len)
 		return false;
 	*ret_line = c->last;

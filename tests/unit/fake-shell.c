@@ -285,5 +285,9 @@ const struct shell_ops *fake_shell_ops(void) {
 		.interrupt = fake_interrupt,
 		.stop = fake_stop };
 
+	/* A stop that came when the last run was over is nothing to this one. */
+	pthread_mutex_lock(&fake.lock);
+	fake.is_stopping = false;
+	pthread_mutex_unlock(&fake.lock);
 	return &ops;
 }

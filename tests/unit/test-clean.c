@@ -188,6 +188,14 @@ static void test_collect_shows_the_last_line(void) {
 	CHECK(!collect_last_line(&c, &line, &len));
 	clean_feed(&s, &c, "50%", 3);
 	CHECK(collect_last_line(&c, &line, &len) && len == 3 && !memcmp(line, "50%", 3));
+	/* A line that comes in pieces is one line. */
+	clean_feed(&s, &c, "\nh", 2);
+	clean_feed(&s, &c, "al", 2);
+	clean_feed(&s, &c, "f\n", 2);
+	CHECK(collect_last_line(&c, &line, &len) && len == 4 && !memcmp(line, "half", 4));
+	clean_feed(&s, &c, "  ", 2);
+	clean_feed(&s, &c, "whole\n", 6);
+	CHECK(collect_last_line(&c, &line, &len) && len >= 5 && !memcmp(line + len - 5, "whole", 5));
 	collect_deinit(&c);
 }
 
