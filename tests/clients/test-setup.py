@@ -348,7 +348,7 @@ def use_real(agent):
     programs = os.path.join(cache_directory(), "agents", folder, "node_modules", ".bin")
     node = shutil.which("node")
     if not os.path.exists(os.path.join(programs, agent)) or not node:
-        raise tap.Skip(f"{agent} is not set up")
+        raise AssertionError(f"{agent} is missing: run tests/setup")
     with Place() as place, Home() as home:
         environment = place.environment(HOME=home.path, TERM="dumb", GEMINI_CLI_TRUST_WORKSPACE="true",
             PATH=":".join([programs, os.path.dirname(node), "/usr/bin", "/bin"]))

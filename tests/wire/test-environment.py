@@ -27,7 +27,7 @@ def uv():
     path = os.path.join(harness.cache_directory(), "tools", "bin", "uv")
     path = path if os.access(path, os.X_OK) else shutil.which("uv")
     if not path:
-        raise tap.Skip("no uv; run tests/setup")
+        raise AssertionError("uv is missing: run tests/setup")
     return path
 
 
